@@ -1,0 +1,91 @@
+"""
+One request is one record: what several spans of one export say of it.
+
+Within one service and view, spans with the same request id whose intervals
+overlap are one request: the children of ``n > 1``. A reused id that does not
+overlap is another request (docs/laws.md, "One record per view").
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """How the values of several spans become one; *neutral* changes nothing."""
+
+    combine: np.ufunc
+    neutral: int
+
+
+_LEAST: Final = _Rule(np.minimum, int(np.iinfo(np.int64).max))
+_MOST: Final = _Rule(np.maximum, MISSING)
+_SUM: Final = _Rule(np.add, 0)
+
+_SEVERITY: Final = np.array([0, 5, 4, 3, 2, 1], dtype=np.uint8)
+"""By `Outcome`: error is the worst, then as they stand, and ok the best. Its own inverse."""
+
+_RULES: Final[Mapping[str, _Rule]] = {
+    "queue": _LEAST,
+    "preprocess": _LEAST,
+    "prefill": _LEAST,
+    "ttft": _LEAST,
+    "e2e": _MOST,
+    "decode": _MOST,
+    "inference": _MOST,
+    "postprocess": _MOST,
+    "inter_token": _MOST,
+    "prompt_tokens": _MOST,
+    "cached_tokens": _MOST,
+    "completion_tokens": _SUM,
+}
+
+
+def without_repeats(batch: RequestBatch) -> RequestBatch:
+    """The batch with each span once, first wins."""
+    first = np.unique(batch.fingerprint, return_index=True)[1]
+    return batch if len(first) == len(batch) else batch.take(np.sort(first))
+
+
+def join(batch: RequestBatch) -> RequestBatch:
+    """The batch with one row per request."""
+    if not np.count_nonzero(batch.request_key):
+        return batch
+    order = np.lexsort((batch.start_ns, batch.request_key))
+    opens = _opens(batch, order)
+    if opens.all():
+        return batch
+    heads = np.flatnonzero(opens)
+    joined = batch.take(order[heads])
+    return replace(
+        joined,
+        end_ns=np.maximum.reduceat(batch.end_ns[order], heads),
+        outcome=_SEVERITY[np.maximum.reduceat(_SEVERITY[batch.outcome[order]], heads)],
+        fields={name: _combined(name, column[order], heads) for name, column in batch.fields.items()},
+    )
+
+
+def _opens(batch: RequestBatch, order: Ints) -> Mask:
+    """Rows, in *order*, that begin a request: another id, or no overlap with it so far."""
+    keys, start, end = batch.request_key[order], batch.start_ns[order], batch.end_ns[order]
+    opens = np.ones(len(order), dtype=np.bool_)
+    reached = head_start = 0
+    for row in np.flatnonzero((keys[1:] == keys[:-1]) & (keys[1:] != 0)) + 1:
+        if opens[row - 1]:
+            reached, head_start = int(end[row - 1]), int(start[row - 1])
+        opens[row] = not (start[row] < reached or start[row] == head_start)
+        reached = max(reached, int(end[row]))
+    return opens
+
+
+def _combined(name: str, column: Ints, heads: Ints) -> Ints:
+    """Combine the known values of each request; `MISSING` where none is known."""
+    rule = _RULES[name]
+    unknown = column == MISSING
+    combined = rule.combine.reduceat(np.where(unknown, rule.neutral, column), heads)
+    return np.where(np.logical_and.reduceat(unknown, heads), MISSING, combined)

@@ -1,0 +1,205 @@
+"""
+The request record, in columns: one row a request, per view.
+
+Rules of this module:
+
+1. A missing number is `MISSING`, a missing text is code -1. Missing is not 0.
+2. Durations are whole nanoseconds, so that thresholds compare exactly.
+3. Row i of every column is the same request.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Mask = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+MISSING: int = int(np.iinfo(np.int64).min)
+"""Stands for "no value" in every integer column."""
+
+
+class View(IntEnum):
+    """Who saw the request. Views are counted apart; an SLO names one."""
+
+    SERVER = 0
+    GATEWAY = 1
+    CLIENT = 2
+
+
+class Outcome(IntEnum):
+    """How the request ended."""
+
+    OK = 0
+    ERROR = 1
+    INCOMPLETE = 2
+    RATE_LIMITED = 3
+    CLIENT_ERROR = 4
+    CANCELLED = 5
+
+
+class Kind(IntEnum):
+    """What a number field measures, and so which unit its threshold takes."""
+
+    DURATION = 0
+    COUNT = 1
+
+
+FIELDS: Mapping[str, Kind] = {
+    "e2e": Kind.DURATION,
+    "queue": Kind.DURATION,
+    "preprocess": Kind.DURATION,
+    "prefill": Kind.DURATION,
+    "decode": Kind.DURATION,
+    "inference": Kind.DURATION,
+    "postprocess": Kind.DURATION,
+    "ttft": Kind.DURATION,
+    "inter_token": Kind.DURATION,
+    "prompt_tokens": Kind.COUNT,
+    "completion_tokens": Kind.COUNT,
+    "cached_tokens": Kind.COUNT,
+}
+"""Number fields of a record: durations in nanoseconds, counts as they are."""
+
+TEXT_FIELDS = ("model", "framework")
+"""Text fields that a selector may name beside attributes and ``view``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A text column: distinct values and, per row, the index of its value."""
+
+    values: tuple[str, ...]
+    codes: NDArray[np.int32]
+    """Shape (rows,); -1 = missing. Values may repeat."""
+
+    def among(self, wanted: Collection[str]) -> Mask:
+        """Rows whose text is one of *wanted*."""
+        hits = [value in wanted for value in self.values]
+        # The extra last entry answers for code -1.
+        return np.array([*hits, False], dtype=np.bool_)[self.codes]
+
+    def at(self, row: int) -> str | None:
+        """The text of one row; None when missing."""
+        code = int(self.codes[row])
+        return None if code < 0 else self.values[code]
+
+    def take(self, rows: Ints | Mask) -> "Texts":
+        """The same column for some rows."""
+        return Texts(self.values, self.codes[rows])
+
+
+def missing_texts(rows: int) -> Texts:
+    """A text column without a value."""
+    return Texts((), np.full(rows, -1, dtype=np.int32))
+
+
+def texts_of(values: Sequence[str | None]) -> Texts:
+    """A text column from one text, or None, per row."""
+    distinct = dict.fromkeys(values)
+    distinct.pop(None, None)
+    index: dict[str | None, int] = {None: -1, **{text: code for code, text in enumerate(distinct) if text is not None}}
+    codes = np.fromiter(map(index.__getitem__, values), dtype=np.int32, count=len(values))
+    return Texts(tuple(text for text in distinct if text is not None), codes)
+
+
+def concat_texts(columns: Sequence[Texts]) -> Texts:
+    """One text column after the other."""
+    values: list[str] = []
+    codes = []
+    for column in columns:
+        shift = np.int32(len(values))
+        codes.append(np.where(column.codes < 0, column.codes, column.codes + shift))
+        values.extend(column.values)
+    return Texts(tuple(values), np.concatenate(codes).astype(np.int32, copy=False))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestBatch:
+    """Requests of one export, or of several, one row each."""
+
+    start_ns: Ints
+    end_ns: Ints
+    """Event time: the slice that counts a request is the one of its end."""
+    fingerprint: Words
+    """64-bit hash of the span (trace id, span id, kind, service)."""
+    request_key: Words
+    """64-bit hash of (service, view, request id); 0 = no request id."""
+    view: NDArray[np.uint8]
+    outcome: NDArray[np.uint8]
+    yields: Mask
+    """A plain HTTP span: in a service with an engine it counts only when not ok."""
+    shadowed: Mask
+    """It did yield: counts only for SLOs whose selector names an HTTP attribute."""
+    service: Texts
+    model: Texts
+    framework: Texts
+    fields: Mapping[str, Ints] = field(default_factory=dict)
+    """Number columns by name of `FIELDS`; an absent column is missing everywhere."""
+    attributes: Mapping[str, Texts] = field(default_factory=dict)
+    """Text of each attribute key that a selector asks for (span, then resource)."""
+
+    def __len__(self) -> int:
+        """How many requests."""
+        return len(self.end_ns)
+
+    def number(self, name: str) -> Ints:
+        """The column *name* of `FIELDS`, `MISSING` where unknown."""
+        column = self.fields.get(name)
+        return np.full(len(self), MISSING, dtype=np.int64) if column is None else column
+
+    def text(self, key: str) -> Texts:
+        """The text column that a selector key names."""
+        if key == "service.name":
+            return self.service
+        if key in TEXT_FIELDS:
+            return self.model if key == "model" else self.framework
+        column = self.attributes.get(key)
+        return missing_texts(len(self)) if column is None else column
+
+    def take(self, rows: Ints | Mask) -> "RequestBatch":
+        """The same columns for some rows."""
+        return RequestBatch(
+            start_ns=self.start_ns[rows],
+            end_ns=self.end_ns[rows],
+            fingerprint=self.fingerprint[rows],
+            request_key=self.request_key[rows],
+            view=self.view[rows],
+            outcome=self.outcome[rows],
+            yields=self.yields[rows],
+            shadowed=self.shadowed[rows],
+            service=self.service.take(rows),
+            model=self.model.take(rows),
+            framework=self.framework.take(rows),
+            fields={name: column[rows] for name, column in self.fields.items()},
+            attributes={key: column.take(rows) for key, column in self.attributes.items()},
+        )
+
+
+def concat(batches: Sequence[RequestBatch]) -> RequestBatch:
+    """Batches one after the other, at least one."""
+    if len(batches) == 1:
+        return batches[0]
+    return RequestBatch(
+        start_ns=np.concatenate([b.start_ns for b in batches]),
+        end_ns=np.concatenate([b.end_ns for b in batches]),
+        fingerprint=np.concatenate([b.fingerprint for b in batches]),
+        request_key=np.concatenate([b.request_key for b in batches]),
+        view=np.concatenate([b.view for b in batches]),
+        outcome=np.concatenate([b.outcome for b in batches]),
+        yields=np.concatenate([b.yields for b in batches]),
+        shadowed=np.concatenate([b.shadowed for b in batches]),
+        service=concat_texts([b.service for b in batches]),
+        model=concat_texts([b.model for b in batches]),
+        framework=concat_texts([b.framework for b in batches]),
+        fields={n: np.concatenate([b.number(n) for b in batches]) for n in _names(b.fields for b in batches)},
+        attributes={k: concat_texts([b.text(k) for b in batches]) for k in _names(b.attributes for b in batches)},
+    )
+
+
+def _names(mappings: Iterable[Mapping[str, object]]) -> list[str]:
+    return sorted({name for mapping in mappings for name in mapping})
