@@ -1,0 +1,7 @@
+"""
+What the operator declares: settings and SLO files, read strictly.
+
+| reads | YAML files, environment, flags |
+| gives | `Settings`, `Slo` |
+| fails | `ConfigError`: one line a problem, naming file, SLO and field |
+"""

@@ -1,0 +1,141 @@
+"""What stands under ``indicator:``: which requests count, and when one is good."""
+
+import re
+from typing import Annotated, Final, Self
+
+from pydantic import BaseModel, ConfigDict, PlainValidator, model_validator
+
+from slo_exporter.config import values
+from slo_exporter.sli import condition
+from slo_exporter.sli.condition import OUTCOMES, Condition
+from slo_exporter.sli.indicator import DEFAULT_RULES, Indicator, Rule, Selector
+from slo_exporter.sli.records import TEXT_FIELDS, Outcome, View
+
+VIEWS: Final = {view.name.lower(): view for view in View}
+MOST_MATCHES: Final = 16
+MOST_TEXTS: Final = 64
+
+LONGEST_KEY: Final = 256
+
+_NOT_YET: Final = ("timeslice", "empty", "gpus")
+_FIELDS: Final = ("view", *TEXT_FIELDS)
+_CONTENT: Final = re.compile(
+    r"gen_ai\.(input|output)\.messages.*"
+    r"|gen_ai\.system_instructions"
+    r"|gen_ai\.tool\.(definitions|call\.(arguments|result))"
+    r"|gen_ai\.(retrieval|memory)\.(query\.text|documents|records)"
+    r"|gen_ai\.(prompt|completion)(\.\d.*)?"
+    r"|llm\.((input|output)_messages|prompts|completions).*"
+    r"|(input|output)\.value"
+    r"|traceloop\.entity\.(input|output)"
+)
+"""
+Attribute keys that hold what people wrote: never asked for.
+
+Source: OpenTelemetry GenAI semantic conventions, OpenLLMetry, OpenInference.
+"""
+
+
+def _requests(plain: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(plain, dict):
+        raise ValueError("must be a mapping; write {} for every request")
+    if len(plain) > MOST_MATCHES:
+        raise ValueError(f"has {len(plain)} keys; at most {MOST_MATCHES} are allowed")
+    return {_key(key): _any_of(key, value) for key, value in plain.items()}
+
+
+def _key(key: str) -> str:
+    if key not in _FIELDS and not _is_attribute(key):
+        raise ValueError(
+            f"{values.shown(key)} is no field; fields are: {', '.join(_FIELDS)}; "
+            f"an attribute's key has a dot and at most {LONGEST_KEY} characters"
+        )
+    if _CONTENT.fullmatch(key):
+        raise ValueError(f"{key} holds message content, which is never read")
+    return key
+
+
+def _is_attribute(key: str) -> bool:
+    """Any printable text with a dot inside: Kubernetes labels and cloud tags become keys as they are."""
+    return "." in key.strip(".") and key.isprintable() and key == key.strip() and len(key) <= LONGEST_KEY
+
+
+def _any_of(key: str, plain: object) -> tuple[str, ...]:
+    listed = plain if isinstance(plain, list) else [plain]
+    if not 0 < len(listed) <= MOST_TEXTS:
+        raise ValueError(f"{key}: must be a text or a list of 1 to {MOST_TEXTS} texts")
+    try:
+        return tuple(sorted({values.text(item) for item in listed}))
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None
+
+
+def _condition(plain: object) -> Condition:
+    return condition.parse(values.text(plain))
+
+
+def _outcomes(plain: object) -> tuple[Outcome, ...]:
+    return tuple(_outcome(word) for word in values.texts(plain))
+
+
+def _outcome(word: str) -> Outcome:
+    names = [name for name in OUTCOMES if name != "ok"]
+    if word == "ok":
+        raise ValueError("ok is decided by the condition; name only other outcomes")
+    if word not in names:
+        raise ValueError(f"unknown outcome {values.shown(word)}; outcomes are: {', '.join(names)}")
+    return OUTCOMES[word]
+
+
+class _Outcomes(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    bad: Annotated[tuple[Outcome, ...], PlainValidator(_outcomes)] = ()
+    excluded: Annotated[tuple[Outcome, ...], PlainValidator(_outcomes)] = ()
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        named = [*self.bad, *self.excluded]
+        for outcome in named:
+            if named.count(outcome) > 1:
+                raise ValueError(f"{outcome.name.lower()} stands twice; an outcome is bad or excluded")
+        return self
+
+
+class IndicatorForm(BaseModel):
+    """An indicator as its author writes it."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    requests: Annotated[dict[str, tuple[str, ...]], PlainValidator(_requests)]
+    good: Annotated[Condition, PlainValidator(_condition)]
+    outcomes: _Outcomes = _Outcomes()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_what_comes_later(cls, plain: object) -> object:
+        # Before the fields: what else is wrong with such an indicator follows from it.
+        later = [key for key in _NOT_YET if isinstance(plain, dict) and key in plain]
+        if later:
+            raise ValueError(f"{' and '.join(later)} {'is' if len(later) == 1 else 'are'} not supported yet")
+        return plain
+
+    @model_validator(mode="after")
+    def _known_view(self) -> Self:
+        if len(self._views) > 1 or self._views[0] not in VIEWS:
+            raise ValueError(f"requests.view: must be one of {', '.join(VIEWS)}")
+        return self
+
+    @property
+    def _views(self) -> tuple[str, ...]:
+        return self.requests.get("view", ("server",))
+
+    def indicator(self, service: str) -> Indicator:
+        """Give the indicator for an SLO of *service*."""
+        matches = tuple(sorted((key, texts) for key, texts in self.requests.items() if key != "view"))
+        rules = {
+            **DEFAULT_RULES,
+            **dict.fromkeys(self.outcomes.bad, Rule.BAD),
+            **dict.fromkeys(self.outcomes.excluded, Rule.EXCLUDE),
+        }
+        return Indicator(Selector(service, VIEWS[self._views[0]], matches), self.good, rules)

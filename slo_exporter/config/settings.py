@@ -1,0 +1,139 @@
+"""
+How the server runs: flag, else environment, else file, else default.
+
+The environment names a setting in capitals, nested ones with two underscores:
+``SLO_EXPORTER_OTLP__GRPC``. Lists are separated by commas there. Other
+variables with our prefix are let be: Kubernetes sets ``SLO_EXPORTER_PORT`` and
+its like for a Service of our name.
+"""
+
+import glob
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Final, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+
+from slo_exporter.clock import SECOND_NS
+from slo_exporter.config import sentences, sources, values
+from slo_exporter.config.errors import ConfigError
+from slo_exporter.config.sources import Tree
+from slo_exporter.config.values import Address
+
+DEFAULT_IGNORE_ROUTES: Final = (
+    "/health",
+    "/healthz",
+    "/livez",
+    "/readyz",
+    "/ping",
+    "/metrics",
+    "/version",
+    "/v2/health/*",
+)
+"""Routes of probes: never requests."""
+DEMO_SLOS: Final = Path(__file__).parents[1] / "demo" / "slos.yaml"
+DEMO: Final = {
+    "slo_files": [str(DEMO_SLOS)],
+    "database": "sqlite:///slo-exporter-demo.db",
+    "models": {"chat": "llama-3-8b"},
+}
+"""What ``--demo`` runs with when there is no file."""
+
+_MOST_MESSAGE_BYTES: Final = 2**31 - 1
+"""gRPC's own limit is a signed 32-bit number."""
+_DEFAULT_LATENESS_NS: Final = 600 * SECOND_NS
+
+_ListensAt = Annotated[Address, PlainValidator(values.address)]
+
+
+class Otlp(BaseModel):
+    """Where spans come in."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    grpc: _ListensAt = Address("127.0.0.1", 4317)
+    http: _ListensAt = Address("127.0.0.1", 4318)
+    max_message_bytes: Annotated[int, Field(ge=1, le=_MOST_MESSAGE_BYTES)] = 16 * 1024 * 1024
+    """The largest export, before and after decompression."""
+
+
+class Settings(BaseModel):
+    """Everything an operator may set; `load` reads it from where it stands."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    listen: _ListensAt = Address("127.0.0.1", 9874)
+    otlp: Otlp = Otlp()
+    database: Annotated[str, BeforeValidator(values.database)] = "sqlite:///slo-exporter.db"
+    """``sqlite:///FILE``; a relative file is relative to the working directory."""
+    slo_files: Annotated[tuple[Path, ...], BeforeValidator(values.texts)] = ()
+    """The SLO files that the patterns matched, in order, each once."""
+    lateness_ns: Annotated[int, PlainValidator(values.duration("1m", "20m"))] = Field(
+        _DEFAULT_LATENESS_NS, alias="lateness"
+    )
+    """A span that ended longer ago is refused, in nanoseconds (docs/laws.md, law 3)."""
+    models: Annotated[Mapping[str, str], PlainValidator(values.models)] = Field(default_factory=dict)
+    """service.name → model, for spans that name none."""
+    ignore_routes: Annotated[tuple[str, ...], PlainValidator(values.routes)] = DEFAULT_IGNORE_ROUTES
+    """Routes that are never requests; a last ``*`` stands for anything."""
+
+    @model_validator(mode="after")
+    def _listen_apart(self) -> Self:
+        taken: dict[Address, str] = {}
+        places = {"listen": self.listen, "otlp.grpc": self.otlp.grpc, "otlp.http": self.otlp.http}
+        for place, address in places.items():
+            if address.port and address in taken:
+                raise ValueError(f"{taken[address]} and {place} are both {address}; listeners need ports of their own")
+            taken[address] = place
+        return self
+
+
+def load(
+    path: Path | None,
+    *,
+    flags: Mapping[str, str] = MappingProxyType({}),
+    environ: Mapping[str, str] = os.environ,
+    demo: bool = False,
+) -> Settings:
+    """
+    Read the settings.
+
+    Args:
+        path: the configuration file; None reads none.
+        flags: settings of the command line, by dotted key: ``otlp.grpc``.
+        environ: the environment.
+        demo: without a file, take the demo's SLOs and a database of its own.
+
+    Raises:
+        ConfigError: every problem, named as its source writes it.
+    """
+    given = (sources.environment(environ, sentences.keys(Settings)), sources.flags(flags))
+    tree: Tree = DEMO if demo else {}
+    if path:
+        tree = sources.file(path)
+    for source in given:
+        tree = source.over(tree)
+    try:
+        settings = Settings.model_validate(tree)
+    except ValidationError as error:
+        problems = [f"{sources.where(place, path, given)}: {said}" for place, said in sentences.of(error, Settings)]
+        raise ConfigError(problems) from None
+    title = sources.where(("slo_files",), path, given)
+    files = _matched(settings.slo_files, path.parent if path else Path(), title=title)
+    return settings.model_copy(update={"slo_files": files})
+
+
+def _matched(patterns: Iterable[Path], directory: Path, *, title: str) -> tuple[Path, ...]:
+    found: dict[Path, None] = {}
+    problems = []
+    for pattern in map(str, patterns):
+        names = sorted(glob.glob(pattern, root_dir=directory, recursive=True))  # noqa: PTH207 - Path.glob refuses "../"
+        files = [directory / name for name in names if (directory / name).is_file()]
+        if not files:
+            problems.append(f"{title}: no file matches {pattern!r} in {directory.absolute()}")
+        found.update(dict.fromkeys(files))
+    if problems:
+        raise ConfigError(problems)
+    return tuple(found)

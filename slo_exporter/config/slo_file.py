@@ -1,0 +1,146 @@
+"""
+SLO files: documents of ``apiVersion: slo-exporter/v1`` become `Slo` values.
+
+Everything that is wrong with a set of files is found in one reading, a line
+each: ``slos/chat.yaml: SLO 'latency': indicator.good: cannot read …``.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+
+from slo_exporter.config import sentences, values, yaml_text
+from slo_exporter.config.errors import ConfigError
+from slo_exporter.config.indicator_form import IndicatorForm
+from slo_exporter.config.yaml_text import Plain
+from slo_exporter.slo.definition import Slo
+from slo_exporter.slo.windows import Window
+
+API_VERSION: Final = "slo-exporter/v1"
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    api_version: str = Field(alias="apiVersion")
+    service: Annotated[str, PlainValidator(values.name)]
+    labels: Annotated[dict[str, str], PlainValidator(values.labels)] = {}
+    slos: Annotated[list[object], Field(min_length=1)]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    name: Annotated[str, PlainValidator(values.name)]
+    objective: Annotated[Decimal, PlainValidator(values.objective)]
+    window: Annotated[Window, PlainValidator(values.window)]
+    indicator: IndicatorForm
+    max_data_age: Annotated[int | None, PlainValidator(values.duration("5s", "100d"))] = None
+
+    def slo(self, service: str, labels: Mapping[str, str]) -> Slo:
+        """Give the SLO of *service*."""
+        slo = Slo(
+            service=service,
+            name=self.name,
+            objective=self.objective,
+            window=self.window,
+            indicator=self.indicator.indicator(service),
+            labels=labels,
+        )
+        return slo if self.max_data_age is None else replace(slo, max_data_age_ns=self.max_data_age)
+
+
+def load(paths: Sequence[Path]) -> tuple[Slo, ...]:
+    """
+    Read the SLOs of all files.
+
+    Raises:
+        ConfigError: every problem of every file.
+    """
+    slos, problems = read(paths)
+    if problems:
+        raise ConfigError(problems)
+    return slos
+
+
+def read(paths: Iterable[Path]) -> tuple[tuple[Slo, ...], tuple[str, ...]]:
+    """Give the SLOs that were understood, in order, and the problems of all others."""
+    slos: dict[tuple[str, str], Slo] = {}
+    origin: dict[tuple[str, str], Path] = {}
+    problems: list[str] = []
+    for path in dict.fromkeys(paths):
+        for slo in _file(path, problems):
+            if slo.key in slos:
+                problems.append(
+                    f"{path}: SLO {slo.name!r}: service {slo.service!r} has it already, in {origin[slo.key]}"
+                )
+            else:
+                slos[slo.key], origin[slo.key] = slo, path
+    return tuple(slos.values()), tuple(problems)
+
+
+def _file(path: Path, problems: list[str]) -> list[Slo]:
+    """Read one file; what is wrong with it is added to *problems*."""
+    try:
+        documents = yaml_text.read(path)
+    except ConfigError as error:
+        problems.extend(error.problems)
+        return []
+    found = [] if documents else ["holds no SLO document"]
+    slos = [slo for document in documents for slo in _document(document, found)]
+    problems.extend(f"{path}: {problem}" for problem in found)
+    return slos
+
+
+def _document(plain: Plain, problems: list[str]) -> list[Slo]:
+    """Read one document; what is wrong with it is added to *problems*."""
+    version = plain.get("apiVersion") if isinstance(plain, dict) else None
+    if not isinstance(plain, dict) or version != API_VERSION:
+        # Another format: what its other fields are would only be noise.
+        found = f", not {values.shown(str(version))}" if version else ""
+        problems.append(f"apiVersion: must be {API_VERSION}{found}")
+        return []
+    try:
+        document = _Document.model_validate(plain)
+    except ValidationError as error:
+        problems.extend(sentences.lines(error, _Document))
+        # Its entries are lost with it; what is wrong with them is said all the same.
+        listed = plain.get("slos")
+        _entries(listed if isinstance(listed, list) else [], "", {}, problems)
+        return []
+    return _entries(document.slos, document.service, document.labels, problems)
+
+
+def _entries(listed: Sequence[object], service: str, labels: Mapping[str, str], problems: list[str]) -> list[Slo]:
+    slos = []
+    for position, plain in enumerate(listed, 1):
+        try:
+            slos.append(entry(plain, service=service, labels=labels, position=position))
+        except ConfigError as error:
+            problems.extend(error.problems)
+    return slos
+
+
+def entry(plain: object, *, service: str, labels: Mapping[str, str], position: int = 1) -> Slo:
+    """
+    Read one entry of ``slos:``.
+
+    Args:
+        plain: a mapping whose scalars are text, as `yaml_text` gives them.
+        service: whose SLO it is.
+        labels: labels of its document.
+        position: how messages call it while it has no name.
+
+    Raises:
+        ConfigError: every problem, a line each: SLO, field, what is wrong.
+    """
+    try:
+        return _Entry.model_validate(plain).slo(service, labels)
+    except ValidationError as error:
+        called = plain.get("name") if isinstance(plain, dict) else None
+        title = f"SLO {values.shown(called)}" if isinstance(called, str) and called else f"SLO number {position}"
+        raise ConfigError([f"{title}: {line}" for line in sentences.lines(error, _Entry)]) from None
