@@ -1,0 +1,101 @@
+"""From what a walk collected to the columns of a `SpanBatch`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slo_exporter.ingest.otlp.spans import Attribute, ValueKind
+from slo_exporter.sli.records import Texts, Words, missing_texts, texts_of
+
+UNKNOWN_SERVICE: Final = "unknown_service"
+"""Stands for a service.name that is missing, empty or no text."""
+
+Value = float | str
+"""A readable value: int and bool are kinds of float here."""
+Cells = dict[int, Value]
+"""A sparse column: row → value."""
+
+_KIND_OF: Final[Mapping[type, int]] = {
+    float: ValueKind.NUMBER.value,
+    int: ValueKind.NUMBER.value,
+    str: ValueKind.TEXT.value,
+    bool: ValueKind.BOOL.value,
+}
+"""Plain ints: numpy takes them a third faster."""
+_INEXACT: Final = 2.0**53
+"""From here on a double does not hold every int."""
+
+
+def words_of(ids: Iterable[bytes]) -> Words:
+    """Each 8 bytes of the ids, big-endian, as a number."""
+    return np.frombuffer(b"".join(ids), dtype=">u8").astype(np.uint64)
+
+
+def enums_of(numbers: Sequence[int], known: range, otherwise: int) -> NDArray[np.uint8]:
+    """Enum numbers, those outside *known* replaced."""
+    column = np.array(numbers, dtype=np.int64)
+    return np.where((column >= known.start) & (column < known.stop), column, otherwise).astype(np.uint8)
+
+
+def attributes_of(sparse: Mapping[str, Cells], rows: int) -> dict[str, Attribute]:
+    """The column of each key that has a value."""
+    return {key: _column(cells, rows) for key, cells in sparse.items() if cells}
+
+
+def _column(cells: Cells, rows: int) -> Attribute:
+    types = set(map(type, cells.values()))
+    if types == {str}:
+        words = texts_of([str(text) for text in cells.values()])
+        texts = Texts(words.values, _spread(cells, rows, words.codes, -1))
+        return Attribute(_kind(cells, rows, ValueKind.TEXT), np.full(rows, np.nan), texts)
+    if types <= {float, int}:
+        numbers = np.fromiter(cells.values(), dtype=np.float64, count=len(cells))
+        if types == {float} or np.abs(numbers).max() < _INEXACT:
+            number = _spread(cells, rows, numbers, np.nan)
+            return Attribute(_kind(cells, rows, ValueKind.NUMBER), number, missing_texts(rows))
+    return _mixed(cells, rows)
+
+
+def _kind(cells: Cells, rows: int, kind: ValueKind) -> NDArray[np.uint8]:
+    return _spread(cells, rows, np.full(len(cells), kind, dtype=np.uint8), ValueKind.ABSENT)
+
+
+def _spread(cells: Cells, rows: int, values: NDArray[Any], missing: float) -> NDArray[Any]:
+    """*values*, one per cell, as a column: cells stand in the order of their rows."""
+    if len(cells) == rows:
+        return values
+    column = np.full(rows, missing, dtype=values.dtype)
+    column[np.fromiter(cells, dtype=np.int64, count=len(cells))] = values
+    return column
+
+
+def _mixed(cells: Cells, rows: int) -> Attribute:
+    """A column of large ints, or of several types."""
+    at = np.fromiter(cells, dtype=np.int64, count=len(cells))
+    values = list(cells.values())
+    kinds = np.fromiter(map(_KIND_OF.__getitem__, map(type, values)), dtype=np.uint8, count=len(values))
+    is_text = kinds == ValueKind.TEXT
+    number = np.full(rows, np.nan)
+    number[at[~is_text]] = list(compress(values, (~is_text).tolist())) if is_text.any() else values
+    texts = dict(zip(at[is_text].tolist(), compress(values, is_text.tolist()), strict=True))
+    inexact = np.flatnonzero(np.abs(number) >= _INEXACT).tolist()
+    texts.update((row, str(cells[row])) for row in inexact if isinstance(cells[row], int))
+    return Attribute(_spread(cells, rows, kinds, 0), number, _sparse_texts(texts, rows))
+
+
+def _sparse_texts(texts: Mapping[int, Value], rows: int) -> Texts:
+    if not texts:
+        return missing_texts(rows)
+    words = texts_of([str(text) for text in texts.values()])
+    codes = np.full(rows, -1, dtype=np.int32)
+    codes[list(texts)] = words.codes
+    return Texts(words.values, codes)
+
+
+def services_of(column: Attribute | None, resources: int) -> Texts:
+    """A service name per resource."""
+    named = missing_texts(resources) if column is None else column.words()
+    return texts_of([named.at(row) or UNKNOWN_SERVICE for row in range(resources)])

@@ -1,0 +1,64 @@
+"""Text columns: first known, canonical form, hashes. Python runs once a distinct value."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from slo_exporter.ingest.otlp.spans import Attribute, ValueKind
+from slo_exporter.sli.records import Texts, Words, missing_texts, texts_of
+
+_LARGE: Final = 2**63
+
+
+def text_of(attribute: Attribute | None, rows: int) -> Texts:
+    """The text values of a column, the empty text being none."""
+    if attribute is None:
+        return missing_texts(rows)
+    words = attribute.words()
+    return mapped(words, lambda text: text or None) if "" in words.values else words
+
+
+def mapped(texts: Texts, function: Callable[[str], str | None]) -> Texts:
+    """*function* of every text; None is missing."""
+    images = texts_of([function(text) for text in texts.values])
+    return Texts(images.values, np.append(images.codes, np.int32(-1))[texts.codes])
+
+
+def first_known(columns: Sequence[Texts]) -> Texts:
+    """Per row the text of the first column that has one; at least one column."""
+    values, codes = columns[0].values, columns[0].codes
+    for column in columns[1:]:
+        if column.values:
+            shifted = np.where(column.codes < 0, column.codes, column.codes + np.int32(len(values)))
+            values, codes = values + column.values, np.where(codes < 0, shifted, codes)
+    return Texts(values, codes)
+
+
+def canonical(attribute: Attribute | None, rows: int) -> Texts:
+    """The one text of every readable value, as selectors compare it; ints are exact."""
+    if attribute is None:
+        return missing_texts(rows)
+    is_bool, is_number = attribute.kind == ValueKind.BOOL, attribute.kind == ValueKind.NUMBER
+    bools = np.full(rows, -1, dtype=np.int32)
+    bools[is_bool] = attribute.number[is_bool].astype(np.int32)
+    numbers = np.full(rows, -1, dtype=np.int32)
+    distinct, numbers[is_number] = np.unique(attribute.number[is_number], return_inverse=True)
+    of_numbers = Texts(tuple(_number_text(number) for number in distinct.tolist()), numbers)
+    return first_known([attribute.text, Texts(("false", "true"), bools), of_numbers])
+
+
+def _number_text(number: float) -> str:
+    return str(int(number)) if number.is_integer() and abs(number) < _LARGE else repr(number)
+
+
+def hash64(texts: Texts) -> Words:
+    """
+    A 64-bit hash per row; 0 where missing.
+
+    It is Python's own: salted per process, so that nobody outside can aim at a
+    collision, and gone with the process like everything that remembers it.
+    """
+    hashes = np.fromiter(map(hash, (*texts.values, "")), dtype=np.int64, count=len(texts.values) + 1)
+    hashes[-1] = 0
+    return hashes.astype(np.uint64)[texts.codes]

@@ -1,0 +1,41 @@
+"""What one OTLP body says, ready to be counted, and who counts it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from slo_exporter.sli.records import RequestBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """One decoded OTLP export."""
+
+    digest: bytes
+    """BLAKE2b-128 of the decompressed body: its receipt."""
+    received_ns: int
+    """When it was judged: lateness and receipts use this instant."""
+    refused: int
+    """How many of its spans are refused."""
+    requests: RequestBatch
+    engines: frozenset[str]
+    """Services in which an inference engine spoke, by a request or any other span."""
+    results: Mapping[str, int]
+    """Accepted spans by what became of them: ``request``, ``part``, ``probe``, ``unmatched``."""
+
+
+class Sink(Protocol):
+    """Keeps exports."""
+
+    async def submit(self, export: Export) -> int:
+        """
+        Return once the export and its effect are durable.
+
+        Returns:
+            How many of its spans are refused, by the reading that stands: the
+            first one, should the same body have come before.
+
+        Raises:
+            RefusedError: it is not kept.
+        """
+        ...

@@ -1,0 +1,87 @@
+"""
+A decoded export in columns: one row a span.
+
+Only asked-for attribute keys have a column; all others were skipped unread.
+Row i of every column is the same span.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slo_exporter.sli.records import Ints, Mask, Texts, Words
+
+
+class ValueKind(IntEnum):
+    """Type of an attribute's value; arrays, maps and bytes count as absent."""
+
+    ABSENT = 0
+    NUMBER = 1
+    TEXT = 2
+    BOOL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """The values of one attribute key."""
+
+    kind: NDArray[np.uint8]
+    """`ValueKind` per row."""
+    number: NDArray[np.float64]
+    """Value of NUMBER (int or double) and BOOL (0 or 1); NaN elsewhere."""
+    text: Texts
+    """Value of TEXT; the decimal digits of an int that a double cannot hold; missing elsewhere."""
+
+    def words(self) -> Texts:
+        """The values of TEXT alone."""
+        return Texts(self.text.values, np.where(self.kind == ValueKind.TEXT, self.text.codes, np.int32(-1)))
+
+    def take(self, rows: Ints | Mask) -> "Attribute":
+        """The same column for some rows, or with rows repeated."""
+        return Attribute(self.kind[rows], self.number[rows], self.text.take(rows))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanBatch:
+    """The spans of one export that were accepted."""
+
+    trace_id: Words
+    """Shape (n, 2): the 16 bytes as two big-endian words."""
+    span_id: Words
+    start_ns: Ints
+    end_ns: Ints
+    kind: NDArray[np.uint8]
+    """OTLP SpanKind; UNSPECIFIED became INTERNAL (C12)."""
+    status: NDArray[np.uint8]
+    """OTLP StatusCode: 0 unset, 1 ok, 2 error."""
+    name: Texts
+    scope: Texts
+    service: Texts
+    """``service.name``; ``unknown_service`` where the resource has none."""
+    attributes: Mapping[str, Attribute]
+    """Span attributes by key; an asked-for key without a value has no entry."""
+    resource: Mapping[str, Attribute]
+    """Resource attributes, repeated per span."""
+
+    def __len__(self) -> int:
+        """How many spans."""
+        return len(self.end_ns)
+
+    def take(self, rows: Ints | Mask) -> "SpanBatch":
+        """The same columns for some spans."""
+        return SpanBatch(
+            trace_id=self.trace_id[rows],
+            span_id=self.span_id[rows],
+            start_ns=self.start_ns[rows],
+            end_ns=self.end_ns[rows],
+            kind=self.kind[rows],
+            status=self.status[rows],
+            name=self.name.take(rows),
+            scope=self.scope.take(rows),
+            service=self.service.take(rows),
+            attributes={key: column.take(rows) for key, column in self.attributes.items()},
+            resource={key: column.take(rows) for key, column in self.resource.items()},
+        )

@@ -1,0 +1,77 @@
+"""Attributes to nanoseconds and counts, against Python's own arithmetic."""
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slo_exporter.clock import SECOND_NS
+from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Match, Source
+from slo_exporter.ingest.otlp.conventions.numbers import LONGEST_NS, MOST, counts, durations, fields_of
+from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch, ValueKind
+from slo_exporter.sli.records import MISSING, missing_texts
+
+DERIVING = Convention(
+    framework="test",
+    requests=Match(),
+    fields={"ttft": Source("ttft", "ns"), "completion_tokens": Source("tokens")},
+    derived=(Derived(field="inter_token", plus=("e2e",), minus=("ttft",), per_gap=True),),
+)
+
+
+def one_span(duration: int, **numbers: int) -> SpanBatch:
+    """A span that lasts *duration* nanoseconds, with these attributes."""
+    columns = {
+        key: Attribute(np.array([ValueKind.NUMBER], dtype=np.uint8), np.array([float(number)]), missing_texts(1))
+        for key, number in numbers.items()
+    }
+    word, time, small = np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.uint8)
+    texts = missing_texts(1)
+    return SpanBatch(
+        trace_id=np.zeros((1, 2), dtype=np.uint64),
+        span_id=word,
+        start_ns=time,
+        end_ns=time + duration,
+        kind=small,
+        status=small,
+        name=texts,
+        scope=texts,
+        service=texts,
+        attributes=columns,
+        resource={},
+    )
+
+
+@given(st.lists(st.floats(0, 10**8)))
+def test_durations_are_rounded_as_python_rounds(seconds: list[float]) -> None:
+    """Whole nanoseconds of the product, halves to even."""
+    assert durations(np.array(seconds), SECOND_NS).tolist() == [round(value * SECOND_NS) for value in seconds]
+
+
+@given(st.floats(), st.sampled_from([1, 10**3, 10**6, SECOND_NS]))
+def test_any_double_is_a_duration_or_missing(value: float, unit_ns: int) -> None:
+    """Never negative, never beyond the longest."""
+    [column] = durations(np.array([value]), unit_ns).tolist()
+    assert column == MISSING or 0 <= column < LONGEST_NS
+    assert (column == MISSING) == (not 0 <= round_or_nan(value * unit_ns) < LONGEST_NS or value < 0)
+
+
+def round_or_nan(value: float) -> float:
+    """Round like Python, where Python can."""
+    return round(value) if np.isfinite(value) else float("nan")
+
+
+@given(st.floats())
+def test_any_double_is_a_count_or_missing(value: float) -> None:
+    """Whole and at most the most."""
+    [column] = counts(np.array([value])).tolist()
+    assert column == (value if value.is_integer() and 0 <= value <= MOST else MISSING)
+
+
+@given(st.integers(0, LONGEST_NS - 1), st.integers(0, 10**15), st.integers(2, MOST))
+def test_a_mean_gap_is_exact(e2e: int, ttft: int, tokens: int) -> None:
+    """Rounded once, halves to even, at any magnitude."""
+    fields = fields_of(one_span(e2e, ttft=ttft, tokens=tokens), DERIVING)
+    expected = round(Fraction(e2e - ttft, tokens - 1)) if e2e >= ttft else MISSING
+    assert fields["inter_token"].tolist() == [expected]
