@@ -1,0 +1,26 @@
+"""
+What can go wrong with the database.
+
+```
+StoreError
+├── UnavailableError     not now: nothing was committed, try again
+│   └── UnknownError     the outcome of a COMMIT is unknown: repeat the same transaction
+└── UnusableError        not at all: wrong schema, held by another server
+```
+"""
+
+
+class StoreError(Exception):
+    """The database did not do what was asked."""
+
+
+class UnavailableError(StoreError):
+    """Locked, gone or full: nothing was committed, a later try may succeed."""
+
+
+class UnknownError(UnavailableError):
+    """COMMIT failed: only repeating the same transaction tells what happened."""
+
+
+class UnusableError(StoreError):
+    """This program must not use this database; the message says why."""

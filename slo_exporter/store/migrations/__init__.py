@@ -1,0 +1,1 @@
+"""Alembic migrations; `database.migrate` runs them at start."""

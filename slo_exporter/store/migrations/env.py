@@ -1,0 +1,6 @@
+"""Runs the migrations on the connection, and inside the transaction, of `database.migrate`."""
+
+from alembic import context
+
+context.configure(connection=context.config.attributes["connection"], transactional_ddl=True)
+context.run_migrations()

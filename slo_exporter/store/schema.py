@@ -1,0 +1,101 @@
+"""
+The tables, as the newest migration leaves them.
+
+Counts are keyed by writer and group from the start: replicas will be several
+writers of one database, fan-out children are groups. Times are nanoseconds
+since the epoch (``_ns``), slice starts whole seconds (``_s``).
+"""
+
+from typing import Final
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import UniqueConstraint as Unique
+
+VERSION: Final = "0001"
+"""The newest migration."""
+
+METADATA: Final = MetaData()
+
+WRITERS: Final = Table(
+    "writers",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+)
+GROUPS: Final = Table(
+    "groups",
+    METADATA,
+    Column("id", Integer, primary_key=True, comment="0 is the SLO itself"),
+    Column("name", Text, nullable=False, unique=True),
+)
+SLOS: Final = Table(
+    "slos",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("service", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("objective", Text, nullable=False, comment="decimal text, exact"),
+    Column("window", Text, nullable=False),
+    Column("retired_ns", BigInteger, comment="gone from the configuration since; counts are kept"),
+    Unique("service", "name"),
+)
+GENERATIONS: Final = Table(
+    "generations",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("slo_id", ForeignKey("slos.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("indicator", Text, nullable=False, comment="normal form; another one is another generation"),
+    Column("started_ns", BigInteger, nullable=False),
+    Unique("slo_id", "number"),
+)
+SLICES: Final = Table(
+    "slices",
+    METADATA,
+    Column("generation_id", ForeignKey("generations.id"), primary_key=True),
+    Column("group_id", ForeignKey("groups.id"), primary_key=True),
+    Column("writer_id", ForeignKey("writers.id"), primary_key=True),
+    Column("start_s", BigInteger, primary_key=True, comment="5 s slices"),
+    Column("good", BigInteger, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("excluded", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+TOTALS: Final = Table(
+    "totals",
+    METADATA,
+    Column("slo_id", ForeignKey("slos.id"), primary_key=True),
+    Column("group_id", ForeignKey("groups.id"), primary_key=True),
+    Column("writer_id", ForeignKey("writers.id"), primary_key=True),
+    Column("good", BigInteger, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("excluded", BigInteger, nullable=False),
+    Column("newest_ns", BigInteger, nullable=False, comment="end of the newest counted event"),
+    sqlite_with_rowid=False,
+)
+RECEIPTS: Final = Table(
+    "receipts",
+    METADATA,
+    Column("digest", LargeBinary(16), primary_key=True, comment="BLAKE2b-128 of the decompressed body"),
+    Column("writer_id", ForeignKey("writers.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False, comment="the writer's number of the transaction"),
+    Column("received_ns", BigInteger, nullable=False),
+    Column("refused", Integer, nullable=False, comment="spans that the answer refused: a repetition hears the same"),
+    Index("receipts_by_age", "received_ns"),
+    sqlite_with_rowid=False,
+)
+ENGINES: Final = Table(
+    "engines",
+    METADATA,
+    Column("service", Text, primary_key=True, comment="has sent spans of an inference engine"),
+    Column("learnt_ns", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+UPTIME: Final = Table(
+    "uptime",
+    METADATA,
+    Column("writer_id", ForeignKey("writers.id"), primary_key=True),
+    Column("from_ns", BigInteger, primary_key=True),
+    Column("to_ns", BigInteger, nullable=False, comment="the receivers were accepting until then"),
+    sqlite_with_rowid=False,
+)
