@@ -1,0 +1,12 @@
+"""
+The way out: Prometheus text, a REST API and one page, over HTTP.
+
+| folder | shows | to |
+|---|---|---|
+| metrics | every series of `metrics.catalogue` at /metrics | Prometheus |
+| api | budgets and release decisions at /api/v1 | CI, Argo, Grafana |
+| page | the same at / | people |
+
+Everything is read from a `Board`, which the daemon implements; nothing here
+changes a count. `wording` says how values read, here and on the command line.
+"""

@@ -1,0 +1,116 @@
+"""
+What a handler is given: where its numbers come from, or why there is no answer.
+
+Reads need counts in memory, be they of a while ago; readiness needs a store
+that takes more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import Depends, HTTPException, Request
+
+from slo_exporter.clock import Clock
+from slo_exporter.slo.report import BudgetReport
+from slo_exporter.web.board import Board
+from slo_exporter.web.metrics.requests import RequestMetrics
+
+RETRY_SECONDS: Final = 5
+"""A load or a reconnect takes seconds; a probe's usual period is no longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the numbers come from, and the time."""
+
+    board: Board
+    requests: RequestMetrics
+    clock: Clock
+
+
+async def _sources(request: Request) -> Sources:
+    sources: Sources = request.app.state.sources
+    return sources
+
+
+FromSources = Annotated[Sources, Depends(_sources)]
+"""Type of a handler's argument that is the application's `Sources`."""
+
+
+async def require_loaded(sources: FromSources) -> None:
+    """
+    Let a question pass only when the counts are in memory.
+
+    Raises:
+        HTTPException: 503 with Retry-After; the detail says why.
+    """
+    if not sources.board.is_loaded():
+        raise _unavailable(f"the counts are not loaded: {sources.board.not_ready() or 'starting'}")
+
+
+async def require_ready(sources: FromSources) -> None:
+    """
+    Let a probe pass only while exports are accepted.
+
+    Raises:
+        HTTPException: 503 with Retry-After; the detail says why.
+    """
+    reason = sources.board.not_ready()
+    if reason is not None:
+        raise _unavailable(f"not ready: {reason}")
+
+
+async def require_known_parameters(request: Request) -> None:
+    """
+    Let a request pass only when every query parameter means something: a typo decides nothing.
+
+    Raises:
+        HTTPException: 422 that names the parameter and what there is.
+    """
+    known = {field.alias for field in request.scope["route"].dependant.query_params}
+    unknown = sorted(set(request.query_params) - known)
+    if unknown:
+        taken = ", ".join(sorted(known)) or "none"
+        raise HTTPException(422, f"unknown parameter {unknown[0]!r}; parameters are: {taken}")
+
+
+def report_of(sources: Sources, service: str, slo: str) -> BudgetReport:
+    """
+    Report on one SLO.
+
+    Raises:
+        HTTPException: 404 if there is none of that name.
+    """
+    return _report(sources, service, slo, sources.clock.now_ns())
+
+
+def reports_of(sources: Sources, service: str, slos: Sequence[str]) -> list[BudgetReport]:
+    """
+    Report on the SLOs of a service, or on those named in *slos*, all at one instant.
+
+    Raises:
+        HTTPException: 404 if the service or one of the SLOs is unknown.
+    """
+    now_ns = sources.clock.now_ns()
+    if slos:
+        return [_report(sources, service, slo, now_ns) for slo in dict.fromkeys(slos)]
+    reports = [report for report in sources.board.reports(now_ns) if report.slo.service == service]
+    if not reports:
+        raise _unknown(f"service {service!r} has no SLO")
+    return reports
+
+
+def _report(sources: Sources, service: str, slo: str, now_ns: int) -> BudgetReport:
+    try:
+        return sources.board.report(service, slo, now_ns)
+    except KeyError:
+        raise _unknown(f"service {service!r} has no SLO {slo!r}") from None
+
+
+def _unknown(what: str) -> HTTPException:
+    return HTTPException(404, f"{what}; /api/v1/slos lists what there is")
+
+
+def _unavailable(detail: str) -> HTTPException:
+    return HTTPException(503, detail, {"Retry-After": str(RETRY_SECONDS)})

@@ -1,0 +1,160 @@
+"""
+What the API answers, as pydantic models; OpenAPI is made from them.
+
+Undefined numbers are null; NaN and infinity are refused before they could be sent.
+"""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from slo_exporter.slo.release import Decision
+from slo_exporter.slo.report import State
+
+Objective = Annotated[str, Field(description="Required share of good events, as exact text.", examples=["0.99"])]
+Window = Annotated[str, Field(description="The compliance window as its author wrote it.", examples=["30d"])]
+Ratio = Annotated[float | None, Field(description="From 0 to 1; null without events.")]
+Remaining = Annotated[
+    float | None,
+    Field(description="Share of the error budget that is left; negative when overspent, null without events."),
+]
+Burn = Annotated[
+    float | None,
+    Field(description="1 spends the budget in exactly one compliance window; null without events."),
+]
+Coverage = Annotated[
+    float | None,
+    Field(description="Share of the window's slices in which the receivers were accepting."),
+]
+Why = Annotated[str, Field(description="One sentence that says why the state is what it is.")]
+
+
+class Answer(BaseModel):
+    """Base of every answer."""
+
+    model_config = ConfigDict(allow_inf_nan=False, frozen=True, populate_by_name=True)
+
+
+class Events(Answer):
+    """Events of the window. total = good + bad; excluded ones are outside."""
+
+    good: int
+    bad: int
+    total: int
+    excluded: int
+
+
+class ErrorBudget(Answer):
+    """What the objective allows, and what is left of it."""
+
+    allowed_bad: float = Field(description="(1 − objective) × total, in events.")
+    remaining_events: float = Field(description="allowed_bad − bad; negative when overspent.")
+    remaining_ratio: Remaining
+    consumed_ratio: float | None = Field(description="bad / allowed_bad; null without events.")
+    exhausts_in_seconds: float | None = Field(
+        description="Until nothing is left at the pace of the last hour; 0 when exhausted, null while nothing burns."
+    )
+
+
+class BurnRates(Answer):
+    """Burn rate by lookback window; ``window`` is the SLO's own."""
+
+    five_minutes: Burn = Field(alias="5m")
+    thirty_minutes: Burn = Field(alias="30m")
+    one_hour: Burn = Field(alias="1h")
+    two_hours: Burn = Field(alias="2h")
+    six_hours: Burn = Field(alias="6h")
+    one_day: Burn = Field(alias="1d")
+    three_days: Burn = Field(alias="3d")
+    window: Burn
+
+
+class BudgetAnswer(Answer):
+    """One SLO at one instant: every number of its error budget."""
+
+    service: str
+    slo: str
+    objective: Objective
+    window: Window
+    from_: datetime = Field(
+        serialization_alias="from", validation_alias="from", description="Start of the window, inclusive."
+    )
+    to: datetime = Field(description="End of the window, exclusive.")
+    state: State
+    sli: Ratio
+    events: Events
+    budget: ErrorBudget
+    burn_rate: BurnRates
+    coverage_ratio: Coverage
+    as_of: datetime = Field(description="Until when the counts are complete.")
+    data_age_seconds: float | None = Field(description="Age of the newest counted event; null before the first.")
+    reason: Why
+
+
+class SloItem(Answer):
+    """One SLO in a list, flat."""
+
+    service: str
+    slo: str
+    objective: Objective
+    window: Window
+    state: State
+    sli: Ratio
+    remaining_ratio: Remaining
+    burn_1h: Burn
+    burn_6h: Burn
+    coverage_ratio: Coverage
+    reason: Why
+    good: str = Field(description="When an event is good.", examples=["e2e <= 80ms"])
+    labels: str = Field(description="Labels by name, in one text.", examples=["team=llm,tier=gold"])
+
+
+class SloList(Answer):
+    """A page of SLOs, by service and name."""
+
+    items: list[SloItem]
+    next: str | None = Field(description="The cursor of the next page; null on the last one.")
+
+
+class IndicatorAnswer(Answer):
+    """What an SLO counts."""
+
+    service: str = Field(description="service.name of the requests.")
+    view: str = Field(examples=["server"])
+    requests: dict[str, list[str]] = Field(description="Selector: field or attribute, and any of these texts.")
+    good: str = Field(description="When a request is good.", examples=["e2e <= 80ms"])
+    outcomes: dict[str, str] = Field(description="What each outcome does: decide, bad or exclude.")
+
+
+class SloAnswer(Answer):
+    """One SLO as it was declared, and its state."""
+
+    service: str
+    slo: str
+    objective: Objective
+    window: Window
+    labels: dict[str, str]
+    indicator: IndicatorAnswer
+    max_data_age_seconds: float = Field(description="Older data is stale for a release check.")
+    state: State
+    reason: Why
+
+
+class ReasonAnswer(Answer):
+    """Why one SLO speaks against a release, or cannot speak."""
+
+    slo: str
+    code: str = Field(
+        description="exhausted and below_minimum deny; no_data, stale and insufficient_data cannot decide.",
+    )
+    message: str
+
+
+class ReleaseAnswer(Answer):
+    """May we release now?"""
+
+    allowed: bool | None = Field(description="null when undecided.")
+    decision: Decision
+    reasons: list[ReasonAnswer]
+    slos: list[BudgetAnswer]

@@ -1,0 +1,176 @@
+"""
+Every metric in one table; /metrics, its documentation and its tests are made from it.
+
+Rules of this table:
+
+1. Base units: seconds, bytes, ratios from 0 to 1. Counters end in ``_total``.
+2. No colons: they belong to recording rules.
+3. What is undefined has no sample: never NaN, never a 0 that stands for unknown.
+4. A label that changes with configuration stands on an info metric.
+
+Source of the naming rules: https://prometheus.io/docs/practices/naming/
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Type(StrEnum):
+    """What a metric is; an info metric is a gauge of value 1."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    HISTOGRAM = "histogram"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric family."""
+
+    name: str
+    type: Type
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+LONGEST_LABEL: Final = 128
+"""Most characters of a label text; the rest is cut."""
+
+_SLO: Final = ("service", "slo")
+_REQUEST: Final = ("service", "model", "view")
+
+CATALOGUE: Final = (
+    Metric(
+        "slo_info",
+        Type.INFO,
+        "What an SLO promises. The labels of its definition are added.",
+        (*_SLO, "objective", "window"),
+    ),
+    Metric("slo_objective_ratio", Type.GAUGE, "Share of events that must be good.", _SLO),
+    Metric("slo_window_seconds", Type.GAUGE, "Length of the compliance window.", _SLO),
+    Metric(
+        "slo_events_total",
+        Type.COUNTER,
+        "Events counted since the SLO exists, by outcome: good, bad, excluded.",
+        (*_SLO, "outcome"),
+    ),
+    Metric(
+        "slo_sli_ratio",
+        Type.GAUGE,
+        "Good events over good and bad ones in a lookback window. Absent without events.",
+        (*_SLO, "window"),
+    ),
+    Metric(
+        "slo_burn_rate",
+        Type.GAUGE,
+        "Speed at which the error budget burns; 1 spends it in exactly one compliance window. Absent without events.",
+        (*_SLO, "window"),
+    ),
+    Metric(
+        "slo_error_budget_remaining_ratio",
+        Type.GAUGE,
+        "Share of the error budget that is left; negative when overspent. Absent without events.",
+        _SLO,
+    ),
+    Metric(
+        "slo_error_budget_remaining_events",
+        Type.GAUGE,
+        "Bad events that the error budget still allows; negative when overspent.",
+        _SLO,
+    ),
+    Metric(
+        "slo_error_budget_exhaustion_seconds",
+        Type.GAUGE,
+        "Time until the error budget is spent at the burn rate of the last hour. Absent while nothing burns.",
+        _SLO,
+    ),
+    Metric(
+        "slo_coverage_ratio",
+        Type.GAUGE,
+        "Share of the window's slices, counted from the SLO's start, in which the receivers were accepting.",
+        _SLO,
+    ),
+    Metric(
+        "slo_state",
+        Type.GAUGE,
+        "1 for the state that holds, 0 for the others: no_data, exhausted, insufficient_data, at_risk, ok.",
+        (*_SLO, "state"),
+    ),
+    Metric(
+        "inference_requests_total",
+        Type.COUNTER,
+        "Requests since the start, by outcome: ok, error, incomplete, rate_limited, client_error, cancelled.",
+        (*_REQUEST, "outcome"),
+    ),
+    Metric(
+        "inference_request_duration_seconds",
+        Type.HISTOGRAM,
+        "Duration of requests from start to end, whatever their outcome.",
+        _REQUEST,
+    ),
+    Metric("slo_exporter_build_info", Type.INFO, "What runs.", ("version",)),
+    Metric("slo_exporter_ready", Type.GAUGE, "1 while exports are accepted and questions answered, else 0."),
+    Metric(
+        "slo_exporter_exports_total",
+        Type.COUNTER,
+        "OTLP exports that were answered, by protocol and result.",
+        ("protocol", "result"),
+    ),
+    Metric(
+        "slo_exporter_exports_refused_total",
+        Type.COUNTER,
+        "OTLP exports that were not kept, by protocol and reason.",
+        ("protocol", "reason"),
+    ),
+    Metric("slo_exporter_spans_total", Type.COUNTER, "Spans that were accepted, by what became of them.", ("result",)),
+    Metric("slo_exporter_spans_refused_total", Type.COUNTER, "Spans that were rejected, by reason.", ("reason",)),
+    Metric(
+        "slo_exporter_spans_flagged_total",
+        Type.COUNTER,
+        "Spans that were accepted although something about them was odd, by what it was.",
+        ("flag",),
+    ),
+    Metric(
+        "slo_exporter_duplicate_exports_total",
+        Type.COUNTER,
+        "Exports that had been counted before, byte for byte; acknowledged and not counted again.",
+    ),
+    Metric("slo_exporter_duplicate_spans_total", Type.COUNTER, "Spans that had been counted in another export."),
+    Metric(
+        "slo_exporter_duplicate_requests_total",
+        Type.COUNTER,
+        "Requests that had been counted: same service, view and request id at the same time.",
+    ),
+    Metric(
+        "slo_exporter_unlearnt_engines_total",
+        Type.COUNTER,
+        "Services with an inference engine that there was no room to remember; their HTTP spans count too.",
+    ),
+    Metric("slo_exporter_commits_total", Type.COUNTER, "Transactions of the store, by result.", ("result",)),
+    Metric("slo_exporter_commit_seconds_total", Type.COUNTER, "Time spent in transactions of the store."),
+    Metric("slo_exporter_inflight_bytes", Type.GAUGE, "Exports that wait for their acknowledgement."),
+    Metric(
+        "slo_exporter_inflight_limit_bytes",
+        Type.GAUGE,
+        "Most that may wait for acknowledgement; an export beyond it is refused and retried by its client.",
+    ),
+    Metric(
+        "slo_exporter_seen_reach_seconds",
+        Type.GAUGE,
+        "How far back repeated spans and requests are recognised, by memory: spans, requests.",
+        ("memory",),
+    ),
+    Metric("slo_exporter_slices", Type.GAUGE, "Time slices held in memory."),
+    Metric(
+        "slo_exporter_label_overflow_total",
+        Type.COUNTER,
+        "Requests counted under service and model _other because there were too many label values.",
+    ),
+    Metric(
+        "slo_exporter_last_commit_timestamp_seconds",
+        Type.GAUGE,
+        "When the store committed last; seconds since 1970.",
+    ),
+)

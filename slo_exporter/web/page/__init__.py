@@ -1,0 +1,6 @@
+"""
+/: one page for people, without scripts.
+
+| reads | `BudgetReport`, `About` |
+| gives | HTML |
+"""

@@ -1,0 +1,78 @@
+"""
+Writes the generated pages of the reference.
+
+``python -m slo_exporter.web.reference docs/reference``
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from slo_exporter.clock import SECOND_NS
+from slo_exporter.web.api.app import openapi
+from slo_exporter.web.metrics.catalogue import CATALOGUE, Metric
+from slo_exporter.web.metrics.requests import BOUNDS_NS
+
+_SECTIONS: Final = {
+    "slo_exporter_": "The exporter itself",
+    "slo_": "SLOs and error budgets",
+    "inference_": "Inference requests",
+}
+"""Heading by prefix; the first that fits."""
+
+_INTRODUCTION: Final = """\
+# Metrics
+
+Served at `/metrics` in the Prometheus text format 0.0.4. This page is made from
+`slo_exporter/web/metrics/catalogue.py` by `python -m slo_exporter.web.reference docs/reference`.
+
+* Base units: seconds, bytes, ratios from 0 to 1.
+* What is undefined has no sample. There is no NaN, and no 0 that stands for unknown.
+* `window` is `5m` `30m` `1h` `2h` `6h` `1d` `3d` and the SLO's own text, such as `30d`; one series if they are equal.
+* `slo_info` also carries the labels of the SLO's definition. A character that Prometheus does not take becomes `_`; a
+  name that is taken already, or begins with a digit or two underscores, gets the prefix `label_`.
+* `slo_events_total` continues over a restart: it is kept with the counts. Every other counter begins at 0 with the
+  process.
+* Label texts are cut at 128 characters. Past the limit of label sets, service and model become `_other`, and
+  `slo_exporter_label_overflow_total` counts the requests; a missing model is `unknown`.
+"""
+
+
+def documents() -> Mapping[str, str]:
+    """Text by file name."""
+    return {
+        "metrics.md": _metrics(),
+        "openapi.json": json.dumps(openapi(), indent=2, ensure_ascii=False) + "\n",
+    }
+
+
+def _metrics() -> str:
+    bounds = " ".join(f"{bound / SECOND_NS:g}" for bound in BOUNDS_NS)
+    parts = [_INTRODUCTION, f"* Bounds of the duration buckets, inclusive, in seconds: {bounds}.\n"]
+    for prefix in ("slo_", "inference_", "slo_exporter_"):
+        rows = [metric for metric in CATALOGUE if _prefix(metric) == prefix]
+        parts.append(f"\n## {_SECTIONS[prefix]}\n\n| name | type | labels | meaning |\n|---|---|---|---|\n")
+        parts.extend(_lines(rows))
+    return "".join(parts)
+
+
+def _prefix(metric: Metric) -> str:
+    return next(prefix for prefix in _SECTIONS if metric.name.startswith(prefix))
+
+
+def _lines(rows: list[Metric]) -> Iterator[str]:
+    for metric in rows:
+        labels = " ".join(f"`{label}`" for label in metric.labels)
+        yield f"| `{metric.name}` | {metric.type} | {labels} | {metric.help} |\n"
+
+
+def main(folder: Path) -> None:
+    """Write every document into *folder*."""
+    for name, text in documents().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

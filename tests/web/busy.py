@@ -1,0 +1,86 @@
+"""A board in every state, requests, and a client of what they show."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from boards import NOW_NS, LedgerBoard
+from builders import ManualClock, slo
+from starlette.testclient import TestClient
+
+from slo_exporter.sli.records import Outcome, RequestBatch, View, texts_of
+from slo_exporter.web.api.app import create
+from slo_exporter.web.board import Readings
+from slo_exporter.web.metrics.requests import RequestMetrics
+
+
+def busy_readings() -> Readings:
+    """A value for each metric that the daemon hands over."""
+    bare: dict[tuple[str, ...], float] = {(): 3.0}
+    return {
+        "slo_exporter_exports_total": {("grpc", "kept"): 12.0},
+        "slo_exporter_exports_refused_total": {("http", "overloaded"): 1.0},
+        "slo_exporter_spans_total": {("request",): 512.0, ("part",): 0.0},
+        "slo_exporter_spans_refused_total": {("too_old",): 2.0},
+        "slo_exporter_spans_flagged_total": {("clock",): 1.0},
+        "slo_exporter_duplicate_exports_total": bare,
+        "slo_exporter_duplicate_spans_total": bare,
+        "slo_exporter_duplicate_requests_total": bare,
+        "slo_exporter_unlearnt_engines_total": bare,
+        "slo_exporter_commits_total": {("ok",): 12.0},
+        "slo_exporter_commit_seconds_total": bare,
+        "slo_exporter_inflight_bytes": bare,
+        "slo_exporter_inflight_limit_bytes": bare,
+        "slo_exporter_seen_reach_seconds": {("spans",): 600.0, ("requests",): float("inf")},
+        "slo_exporter_slices": bare,
+        "slo_exporter_last_commit_timestamp_seconds": {(): 1.796e9},
+    }
+
+
+def busy_board() -> LedgerBoard:
+    """One SLO in each state, and one with hostile labels."""
+    hostile = {"service": "x", "pyrra.dev/team": 'a"b\\c\nd', "__x": "y"}
+    return LedgerBoard(
+        slos=(
+            replace(slo(), labels={"team": "llm", "tier": "gold"}),
+            slo("availability", "outcome == ok", objective="0.999"),
+            slo("ttft", "ttft <= 1500ms and outcome == ok", service="search", objective="0.95", window="3d"),
+            replace(slo("nightly", service="batch", objective="0.9"), labels=hostile),
+            slo("latency", "e2e < 2s", service="embed", objective="0.9", window="7d"),
+        ),
+        counts=((9995, 5, 3), (99_910, 90, 0), (900, 100, 7), (50, 1, 0), (0, 0, 4)),
+        started_days_ago=(9, 9, 9, 25, 9),
+        values=busy_readings(),
+    )
+
+
+def make_requests(
+    services: Sequence[str | None],
+    models: Sequence[str | None],
+    e2e_ns: Sequence[int],
+    *,
+    shadowed: Sequence[bool] | None = None,
+    outcomes: Sequence[Outcome] | None = None,
+) -> RequestBatch:
+    """Requests of the server view, one per service named."""
+    rows = len(services)
+    return RequestBatch(
+        start_ns=np.zeros(rows, dtype=np.int64),
+        end_ns=np.zeros(rows, dtype=np.int64),
+        fingerprint=np.arange(rows, dtype=np.uint64),
+        request_key=np.zeros(rows, dtype=np.uint64),
+        view=np.full(rows, View.SERVER, dtype=np.uint8),
+        outcome=np.array(outcomes or [Outcome.OK] * rows, dtype=np.uint8),
+        yields=np.zeros(rows, dtype=np.bool_),
+        shadowed=np.array(shadowed or [False] * rows, dtype=np.bool_),
+        service=texts_of(services),
+        model=texts_of(models),
+        framework=texts_of([None] * rows),
+        fields={"e2e": np.array(e2e_ns, dtype=np.int64)},
+    )
+
+
+def client_of(board: LedgerBoard, requests: RequestMetrics | None = None) -> TestClient:
+    """A client of an application that shows *board*; a failure is a response, as over the network."""
+    app = create(board, requests or RequestMetrics(), ManualClock(NOW_NS))
+    return TestClient(app, raise_server_exceptions=False)

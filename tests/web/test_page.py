@@ -1,0 +1,97 @@
+"""The page for people."""
+
+import re
+from base64 import b64encode
+from dataclasses import replace
+from hashlib import sha256
+
+from boards import LedgerBoard
+from builders import slo
+from busy import client_of
+from starlette.testclient import TestClient
+
+from slo_exporter.slo.windows import Window
+
+
+def test_page_shows_what_runs(client: TestClient) -> None:
+    """Version, listeners, database, pipeline, readiness and age stand on the page."""
+    text = client.get("/").text
+    for shown in (
+        "0.1.0",
+        "OTLP/gRPC 127.0.0.1:4317",
+        "sqlite:///slo-exporter.db",
+        "otlp -&gt; sli",
+        "3d 4h",
+        "</span> ready",
+    ):
+        assert shown in text
+
+
+def test_states_have_words_and_marks(client: TestClient) -> None:
+    """Who cannot tell the colours reads the state."""
+    text = client.get("/").text
+    for mark, word in (
+        ("■", "exhausted"),
+        ("▲", "at risk"),
+        ("◐", "insufficient data"),
+        ("○", "no data"),
+        ("●", "ok"),
+    ):
+        assert f'<span aria-hidden="true">{mark}</span> {word}' in text
+
+
+def test_the_worst_slo_comes_first(client: TestClient) -> None:
+    """Who looks because something is wrong need not search."""
+    names = re.findall(r'class="name">([^<]+)', client.get("/").text)
+    assert names == ["ttft", "availability", "nightly", "latency", "latency"]
+
+
+def test_hostile_names_are_text() -> None:
+    """No name, label or reason becomes markup."""
+    evil = '<script>alert("x")</script>'
+    board = LedgerBoard([replace(slo("a/b?c", service=evil), window=Window("<b>", 3600))], [(0, 1, 0)], unready=evil)
+    text = client_of(board).get("/").text
+    assert "<script" not in text
+    assert "<b>" not in text.replace("<b>1</b>", "")
+    assert "&lt;script&gt;" in text
+    assert 'href="/api/v1/slos/%3Cscript%3Ealert%28%22x%22%29%3C%2Fscript%3E/a%2Fb%3Fc/budget"' in text
+
+
+def test_no_slo_says_what_to_do_next() -> None:
+    """An empty page is an invitation with an example."""
+    text = client_of(LedgerBoard()).get("/").text
+    assert "No SLO is defined yet" in text
+    assert "apiVersion: slo-exporter/v1" in text
+    assert "<table" not in text
+
+
+def test_not_ready_says_why() -> None:
+    """While the database is away the page says so and invites to nothing."""
+    text = client_of(LedgerBoard(unready="the database is away")).get("/").text
+    assert "the database is away" in text
+    assert "No SLO is defined yet" not in text
+
+
+def test_the_page_is_bounded() -> None:
+    """Past 200 SLOs the page points to the API."""
+    slos = [slo(f"s{number}") for number in range(230)]
+    text = client_of(LedgerBoard(slos, [(1, 0, 0)] * 230)).get("/").text
+    assert text.count("<tr ") == 200
+    assert "30 more are in" in text
+
+
+def test_policy_allows_the_style_and_nothing_else(client: TestClient) -> None:
+    """The one style element is named by its hash; there is no script and no style attribute."""
+    response = client.get("/")
+    style = re.search(r"<style>(.*?)</style>", response.text, re.DOTALL)
+    assert style is not None
+    digest = b64encode(sha256(style[1].encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in response.headers["content-security-policy"]
+    assert "style=" not in response.text
+    assert "<script" not in response.text
+    assert "unsafe" not in response.headers["content-security-policy"]
+
+
+def test_the_page_loads_itself_again(client: TestClient) -> None:
+    """No script is needed to stay fresh."""
+    assert '<meta http-equiv="refresh" content="10">' in client.get("/").text
