@@ -1,0 +1,116 @@
+"""What the web may read: reports from memory, and what every part counted."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from slo_exporter.clock import SECOND_NS, Clock
+from slo_exporter.daemon.committer import Committer
+from slo_exporter.daemon.inbox import Inbox
+from slo_exporter.daemon.writer import Writer
+from slo_exporter.ingest.otlp.receiver import Receiver
+from slo_exporter.sli.counting import EXCLUDED, GOOD, TOTAL
+from slo_exporter.slo.budget import Counts
+from slo_exporter.slo.definition import Slo
+from slo_exporter.slo.report import BudgetReport
+from slo_exporter.web.board import About, Readings
+
+_REASONS: Final = {
+    "starting": "the database is being opened",
+    "database": "the database takes no commits",
+    "draining": "the server is stopping",
+}
+"""The inbox's words for people."""
+
+
+class DaemonBoard:
+    """The web's `Board` over the committer, the writer and the receivers."""
+
+    def __init__(
+        self, *, committer: Committer, inbox: Inbox, writer: Writer, receiver: Receiver, clock: Clock, about: About
+    ) -> None:
+        self._committer = committer
+        self._inbox = inbox
+        self._writer = writer
+        self._receiver = receiver
+        self._clock = clock
+        self._about = about
+
+    def about(self) -> About:
+        """What runs."""
+        return self._about
+
+    def not_ready(self) -> str | None:
+        """Why exports are refused; None while they are accepted."""
+        reason = self._inbox.refusing
+        return None if reason is None else _REASONS.get(reason, reason)
+
+    def is_loaded(self) -> bool:
+        """The counts are in memory: questions have answers, new or old."""
+        return self._committer.loaded is not None
+
+    def reports(self, now_ns: int) -> Sequence[BudgetReport]:
+        """Report on every SLO; none before the counts were loaded."""
+        return self._committer.reports(now_ns)
+
+    def report(self, service: str, slo: str, now_ns: int) -> BudgetReport:
+        """
+        Report on one SLO.
+
+        Raises:
+            KeyError: if there is none of that name.
+        """
+        return self._committer.reports(now_ns, (service, slo))[0]
+
+    def totals(self) -> Sequence[tuple[Slo, Counts]]:
+        """Lifetime events of every SLO: they never fall."""
+        loaded = self._committer.loaded
+        if loaded is None:
+            return []
+        with self._committer.lock:
+            rows = loaded.ledger.totals.tolist()
+        slos = loaded.ledger.slos
+        return [(slo, Counts(row[GOOD], row[TOTAL], row[EXCLUDED])) for slo, row in zip(slos, rows, strict=True)]
+
+    def readings(self) -> Readings:
+        """What the other parts counted about themselves."""
+        return {**self._received(), **self._written(), **self._remembered()}
+
+    def _received(self) -> Readings:
+        counts, in_flight = self._receiver.counts, self._receiver.in_flight
+        return {
+            "slo_exporter_exports_total": dict(counts.exports),
+            "slo_exporter_exports_refused_total": dict(counts.refused_exports),
+            "slo_exporter_spans_total": dict(counts.spans),
+            "slo_exporter_spans_refused_total": dict(counts.refused_spans),
+            "slo_exporter_spans_flagged_total": dict(counts.flagged_spans),
+            "slo_exporter_inflight_bytes": {(): in_flight.held},
+            "slo_exporter_inflight_limit_bytes": {(): in_flight.limit},
+        }
+
+    def _written(self) -> Readings:
+        committer = self._committer
+        last = committer.last_commit_ns
+        return {
+            "slo_exporter_duplicate_exports_total": {(): committer.counts["duplicate_exports"]},
+            "slo_exporter_duplicate_spans_total": {(): committer.counts["duplicate_spans"]},
+            "slo_exporter_duplicate_requests_total": {(): committer.counts["duplicate_requests"]},
+            "slo_exporter_unlearnt_engines_total": {(): committer.counts["unlearnt_engines"]},
+            "slo_exporter_commits_total": {
+                ("ok",): committer.counts["commits"],
+                **{(kind,): self._writer.failures[kind] for kind in ("unavailable", "unknown", "bug")},
+            },
+            "slo_exporter_commit_seconds_total": {(): committer.commit_seconds},
+            "slo_exporter_last_commit_timestamp_seconds": {} if last is None else {(): last / SECOND_NS},
+        }
+
+    def _remembered(self) -> Readings:
+        loaded, now_ns = self._committer.loaded, self._clock.now_ns()
+        if loaded is None:
+            return {}
+        return {
+            "slo_exporter_slices": {(): len(loaded.ledger.timeline)},
+            "slo_exporter_seen_reach_seconds": {
+                ("spans",): loaded.admission.spans.reach_seconds(now_ns),
+                ("requests",): loaded.admission.requests.reach_seconds(now_ns),
+            },
+        }

@@ -1,0 +1,208 @@
+"""
+The writer: one thread that turns waiting exports into durable commits.
+
+Rules of this module:
+
+1. Exports that wait share the next transaction; none waits for company.
+2. A client is answered after COMMIT returned, never before.
+3. While the database takes no commits, exports are refused at once and the
+   writer keeps trying by itself.
+4. A transaction whose COMMIT failed is repeated, under its own number, before
+   anything else: only that tells whether it was committed.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from slo_exporter.clock import SECOND_NS, Clock
+from slo_exporter.daemon.committer import Committer
+from slo_exporter.daemon.inbox import Inbox, Waiting, keep, refuse
+from slo_exporter.ingest.otlp.errors import RefusedError
+from slo_exporter.ingest.otlp.export import Export
+from slo_exporter.store.errors import UnavailableError, UnknownError, UnusableError
+
+BEAT_S: Final = 5.0
+"""Seconds between heartbeats: each slice has one."""
+_RETRY_S: Final = (0.1, 0.2, 0.5, 1.0)
+"""Pauses between tries while the database is away; the last one repeats."""
+_OLDEST_NS: Final = 30 * SECOND_NS
+"""
+An export that waited longer is refused: its spans were judged when it came, and
+its receipt outlives them by a minute only.
+"""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unfinished:
+    """A transaction whose COMMIT has an unknown outcome."""
+
+    exports: tuple[Export, ...]
+    seq: int
+
+
+class Writer:
+    """
+    The thread that owns the committer.
+
+    Attributes:
+        failures: failed tries by kind: ``unavailable``, ``unknown``, ``bug``.
+        fatal: why the thread ended by itself, if it did.
+
+    Args:
+        on_fatal: called from the thread when it ends by itself.
+    """
+
+    def __init__(self, committer: Committer, inbox: Inbox, clock: Clock, on_fatal: Callable[[], object]) -> None:
+        self.failures: Counter[str] = Counter()
+        self.fatal: Exception | None = None
+        self._committer = committer
+        self._inbox = inbox
+        self._clock = clock
+        self._on_fatal = on_fatal
+        self._is_open = False
+        self._unfinished: _Unfinished | None = None
+        self._tries = 0
+        self._next_heartbeat_ns = 0
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+
+    def open(self) -> None:
+        """
+        Try once to open the database; later tries are the thread's.
+
+        Raises:
+            UnusableError: the server cannot run on this database.
+        """
+        try:
+            self._committer.open()
+        except UnavailableError as error:
+            self._suspend(error)
+        else:
+            self._is_open = True
+            self._inbox.accept()
+
+    def start(self) -> None:
+        """Start the thread; closing the inbox ends it."""
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait until everything was committed or refused, and the database closed."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._inbox.is_done:
+                self._turn(self._inbox.take(self._patience_s()))
+            self._finish()
+        except Exception as error:  # noqa: BLE001 - the server ends, it does not go on without its writer
+            self._give_up(error)
+        finally:
+            self._committer.close()
+
+    def _give_up(self, error: Exception) -> None:
+        if not isinstance(error, UnusableError):
+            _log.error("writer_failed", exc_info=error)
+        self.fatal = error
+        self._inbox.close()
+        while not self._inbox.is_done:
+            refuse(self._inbox.take(0), RefusedError("draining"))
+        self._on_fatal()
+
+    def _patience_s(self) -> float:
+        return _RETRY_S[min(self._tries, len(_RETRY_S)) - 1] if self._tries else BEAT_S
+
+    def _turn(self, waiting: Sequence[Waiting]) -> None:
+        if self._tries:
+            refuse(waiting, RefusedError("database"))
+            self._recover()
+        elif waiting:
+            self._commit(self._recent(waiting))
+        if not self._tries and self._clock.monotonic_ns() >= self._next_heartbeat_ns:
+            self._heartbeat()
+
+    def _recent(self, waiting: Sequence[Waiting]) -> tuple[Waiting, ...]:
+        oldest_ns = self._clock.now_ns() - _OLDEST_NS
+        refuse((one for one in waiting if one.export.received_ns < oldest_ns), RefusedError("overloaded"))
+        return tuple(one for one in waiting if one.export.received_ns >= oldest_ns)
+
+    def _commit(self, waiting: Sequence[Waiting]) -> None:
+        exports = tuple(one.export for one in waiting)
+        seq = self._committer.next_seq()
+        try:
+            refused = self._committer.commit(exports, seq)
+        except UnavailableError as error:
+            if isinstance(error, UnknownError):
+                self._unfinished = _Unfinished(exports, seq)
+            self._suspend(error)
+            # Their clients come again; a receipt will tell what is counted.
+            refuse(waiting, RefusedError("database"))
+        except UnusableError:
+            refuse(waiting, RefusedError("database"))
+            raise
+        except Exception as error:  # noqa: BLE001 - no input may end the thread
+            self._isolate(waiting, error)
+        else:
+            keep(waiting, refused)
+
+    def _isolate(self, waiting: Sequence[Waiting], error: Exception) -> None:
+        """A fault of ours that one export brings out fails that one alone."""
+        if len(waiting) > 1:
+            for one in waiting:
+                self._turn((one,))
+            return
+        self.failures["bug"] += 1
+        _log.error("export_failed", exc_info=error)
+        refuse(waiting, error)
+
+    def _heartbeat(self) -> None:
+        self._next_heartbeat_ns = self._clock.monotonic_ns() + int(BEAT_S * SECOND_NS)
+        try:
+            self._committer.heartbeat()
+        except UnavailableError as error:
+            self._suspend(error)
+
+    def _suspend(self, error: UnavailableError) -> None:
+        """Stop accepting until the database takes commits again."""
+        self.failures["unknown" if isinstance(error, UnknownError) else "unavailable"] += 1
+        if not self._tries:
+            _log.warning("database_unavailable", error=str(error))
+        self._tries += 1
+        self._inbox.refuse("database")
+        self._committer.suspend()
+
+    def _recover(self) -> None:
+        try:
+            self._retry()
+        except UnavailableError as error:
+            self._suspend(error)
+        else:
+            self._tries = 0
+            self._inbox.accept()
+            _log.info("database_available")
+
+    def _retry(self) -> None:
+        """Do what did not work: open, repeat the unknown commit, then a heartbeat."""
+        if not self._is_open:
+            self._committer.open()
+            self._is_open = True
+        self._committer.resume()
+        if self._unfinished is not None:
+            self._committer.commit(self._unfinished.exports, self._unfinished.seq)
+            self._unfinished = None
+        self._committer.heartbeat()
+
+    def _finish(self) -> None:
+        """Say until when we were accepting, if the database lets us."""
+        try:
+            if self._tries:
+                self._retry()
+            else:
+                self._committer.heartbeat()
+        except (UnavailableError, UnusableError) as error:
+            _log.warning("database_unavailable_at_stop", error=str(error))

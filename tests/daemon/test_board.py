@@ -1,0 +1,71 @@
+"""What the daemon tells the web is what the catalogue promises."""
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from builders import NOON_NS, ManualClock, Request, export, slo
+
+from slo_exporter.daemon.board import DaemonBoard
+from slo_exporter.daemon.committer import Committer
+from slo_exporter.daemon.inbox import Inbox
+from slo_exporter.daemon.writer import Writer
+from slo_exporter.ingest.otlp.in_flight import InFlight
+from slo_exporter.ingest.otlp.reader import Reader
+from slo_exporter.ingest.otlp.receiver import Receiver, Workers
+from slo_exporter.slo.definition import Slo
+from slo_exporter.web.board import About
+from slo_exporter.web.metrics.catalogue import CATALOGUE
+
+OWN = "slo_exporter_"
+KNOWN_TO_THE_WEB = {"slo_exporter_build_info", "slo_exporter_ready", "slo_exporter_label_overflow_total"}
+
+
+def board_of(committer: Committer, clock: ManualClock) -> DaemonBoard:
+    """A board over parts that are not running."""
+    inbox = Inbox()
+    reader = Reader(selector_keys=frozenset(), models={}, lateness_ns=600 * 10**9, ignore_routes=())
+    with ThreadPoolExecutor(1) as idle:
+        receiver = Receiver(reader, inbox, clock, InFlight(1), Workers(idle, threading.Lock()))
+    return DaemonBoard(
+        committer=committer,
+        inbox=inbox,
+        writer=Writer(committer, inbox, clock, lambda: None),
+        receiver=receiver,
+        clock=clock,
+        about=About(version="0", started_ns=0, listeners=(), database="", pipeline=""),
+    )
+
+
+def test_every_metric_of_the_exporter_itself_has_a_reading(
+    opened: Callable[[Sequence[Slo]], Committer], clock: ManualClock
+) -> None:
+    """Neither a reading without a row in the catalogue nor a row without a reading."""
+    committer = opened([slo()])
+    committer.commit([export([Request(end_ns=NOON_NS - 10**9)])], committer.next_seq())
+
+    readings = board_of(committer, clock).readings()
+
+    promised = {metric.name for metric in CATALOGUE if metric.name.startswith(OWN)} - KNOWN_TO_THE_WEB
+    assert set(readings) == promised
+    labels = {metric.name: len(metric.labels) for metric in CATALOGUE}
+    assert all(len(key) == labels[name] for name, values in readings.items() for key in values)
+
+
+def test_before_the_database_was_opened_there_are_no_numbers(clock: ManualClock, unopened: Committer) -> None:
+    """Nothing is shown as zero that is only unknown."""
+    board = board_of(unopened, clock)
+
+    assert not board.is_loaded()
+    assert list(board.reports(clock.ns)) == list(board.totals()) == []
+    assert board.not_ready() == "the database is being opened"
+
+
+def test_totals_are_those_of_the_ledger(opened: Callable[[Sequence[Slo]], Committer], clock: ManualClock) -> None:
+    """Lifetime events stand beside the SLO they belong to."""
+    committer = opened([slo("a"), slo("b", "e2e <= 1ms")])
+    committer.commit([export([Request(end_ns=NOON_NS - 10**9)])], committer.next_seq())
+
+    totals = {one.name: (counts.good, counts.bad) for one, counts in board_of(committer, clock).totals()}
+
+    assert totals == {"a": (1, 0), "b": (0, 1)}
