@@ -1,0 +1,7 @@
+"""``python -m slo_exporter``."""
+
+import sys
+
+from slo_exporter.cli.main import main
+
+sys.exit(main())

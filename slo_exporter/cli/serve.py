@@ -1,0 +1,40 @@
+"""``slo-exporter serve``: run the server."""
+
+import os
+from pathlib import Path
+
+import click
+
+from slo_exporter.cli.conventions import ExitCode
+
+
+@click.command
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings; see README.md.")
+@click.option("--demo", is_flag=True, help="Also run a simulated service that sends spans.")
+@click.option("--listen", metavar="HOST:PORT", help="Where metrics, API and page are served.")
+@click.option("--otlp-grpc", metavar="HOST:PORT", help="Where OTLP over gRPC is received.")
+@click.option("--otlp-http", metavar="HOST:PORT", help="Where OTLP over HTTP is received.")
+@click.option("--database", metavar="URL", help="Where counts are kept: sqlite:///FILE.")
+def serve(config: Path | None, *, demo: bool, **flags: str | None) -> int:
+    """
+    Receive spans, keep error budgets, answer.
+
+    A setting is taken from its flag, else from the environment
+    (SLO_EXPORTER_LISTEN, SLO_EXPORTER_OTLP__GRPC, ...), else from FILE.
+    """
+    from slo_exporter.config import settings, slo_file
+    from slo_exporter.config.errors import ConfigError
+
+    # Read when grpc is imported: its core would print on its own what we say in one line.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from slo_exporter.daemon import wiring
+
+    given = {name.replace("otlp_", "otlp."): text for name, text in flags.items() if text is not None}
+    try:
+        declared = settings.load(config, flags=given, demo=demo)
+        slos = slo_file.load(declared.slo_files)
+    except ConfigError as error:
+        for problem in error.problems:
+            click.echo(f"slo-exporter: {problem}", err=True)
+        return ExitCode.USAGE
+    return wiring.run(declared, slos, demo=demo)

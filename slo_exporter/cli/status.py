@@ -1,0 +1,57 @@
+"""``slo-exporter status``: how much budget is left?"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from slo_exporter.cli.conventions import ExitCode, json_option, url_option
+
+if TYPE_CHECKING:
+    from slo_exporter.cli.api_client import Api
+
+
+@click.command(short_help="Show how much error budget is left.")
+@click.argument("what", metavar="[SERVICE[/SLO]]", default="")
+@url_option
+@json_option
+def status(what: str, url: str, *, as_json: bool) -> int:
+    """
+    Show error budgets: of every SLO, of a service's, or one in detail.
+
+    Exit code 0 whatever the state, 2: no such service or SLO, 3: no answer.
+    """
+    from slo_exporter.cli.api_client import Api
+
+    service, _, slo = what.partition("/")
+    if slo:
+        _show_one(Api(url), service, slo, as_json=as_json)
+    else:
+        _show_all(Api(url), service or None, as_json=as_json)
+    return ExitCode.YES
+
+
+def _show_one(api: "Api", service: str, slo: str, *, as_json: bool) -> None:
+    from slo_exporter.cli import tables
+    from slo_exporter.web.api.models import BudgetAnswer
+
+    answer = api.budget(service, slo)
+    budget = answer.read_as(BudgetAnswer)
+    if as_json:
+        click.echo(answer.pretty())
+    else:
+        tables.show_detail(budget)
+
+
+def _show_all(api: "Api", service: str | None, *, as_json: bool) -> None:
+    from slo_exporter.cli import tables
+    from slo_exporter.cli.api_client import RefusedError, joined
+    from slo_exporter.web.api.models import SloList
+
+    pages = list(api.slos(service))
+    items = [item for page in pages for item in page.read_as(SloList).items]
+    if service and not items:
+        raise RefusedError(f"service {service!r} has no SLO; without a name, status shows what there is")
+    if as_json:
+        click.echo(joined(pages))
+    else:
+        tables.show_list(items)

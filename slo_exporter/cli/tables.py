@@ -1,0 +1,174 @@
+"""
+Budgets on a terminal: a table, one SLO in detail, a decision.
+
+Colours and bars only help: every fact is there as text. A pipe gets no colour
+and no broken line.
+"""
+
+import os
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Final
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from slo_exporter.slo.release import Decision
+from slo_exporter.slo.report import State
+from slo_exporter.web import wording
+from slo_exporter.web.api.models import BudgetAnswer, ReleaseAnswer, SloItem
+
+_STATE_STYLES: Final = {
+    State.OK: "green",
+    State.AT_RISK: "yellow",
+    State.EXHAUSTED: "red",
+    State.INSUFFICIENT_DATA: "magenta",
+    State.NO_DATA: "dim",
+}
+_DECISION_STYLES: Final = {Decision.ALLOW: "green", Decision.DENY: "red", Decision.UNDECIDED: "yellow"}
+_PIPE_COLUMNS: Final = 240
+_WIDE: Final = 100
+"""Columns of a terminal from which on the table has room for bars and for air."""
+
+
+def show_list(slos: Sequence[SloItem]) -> None:
+    """Print a table of SLOs, and why those that are not ok are not."""
+    console = _console()
+    if not slos:
+        _print(console, "There is no SLO.")
+        return
+    notes = _grid(2)
+    for slo in slos:
+        if slo.state is not State.OK:
+            notes.add_row(_name(slo), slo.reason)
+    why: list[RenderableType] = ["", notes] if notes.rows else []
+    _print(console, _table(slos, console), *why)
+
+
+def show_detail(budget: BudgetAnswer) -> None:
+    """Print every number of one SLO."""
+    console = _console()
+    title = Text.assemble((_name(budget), "bold"), "  ", _state(budget.state))
+    facts = _grid(2)
+    for name, value in _facts(budget, console).items():
+        facts.add_row(Text(name, "dim"), value)
+    _print(console, title, budget.reason, "", facts)
+
+
+def show_release(service: str, release: ReleaseAnswer) -> None:
+    """Print a decision, its reasons, and the SLOs it rests on."""
+    console = _console()
+    title = Text.assemble((release.decision, f"bold {_DECISION_STYLES[release.decision]}"), "  ", service)
+    reasons = _grid(3)
+    for reason in release.reasons:
+        reasons.add_row(reason.slo, wording.words(reason.code), reason.message)
+    listed = [Padding(reasons, (0, 0, 0, 2), expand=False)] if reasons.rows else []
+    _print(console, title, *listed, "", _table(release.slos, console))
+
+
+def _console() -> Console:
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _PIPE_COLUMNS
+    return console
+
+
+def _print(console: Console, *parts: RenderableType) -> None:
+    with console.capture() as captured:
+        console.print(Group(*parts))
+    # Cells are padded to their width; the last one of a line need not be.
+    for line in captured.get().splitlines():
+        # Not console.print: at a closed pipe rich exits with 1, and that means no.
+        click.echo(line.rstrip(), color=True)
+
+
+def _table(slos: Sequence[SloItem | BudgetAnswer], console: Console) -> Table:
+    is_wide = console.width >= _WIDE
+    table = Table(box=None, padding=(0, 2 if is_wide else 1, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("SLO", overflow="fold", ratio=1)
+    table.add_column("objective", no_wrap=True)
+    table.add_column("SLI", justify="right", no_wrap=True)
+    table.add_column("budget left" if is_wide else "budget", justify="left" if is_wide else "right", no_wrap=True)
+    table.add_column("burn 1h", justify="right", no_wrap=True)
+    table.add_column("6h", justify="right", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    for slo in slos:
+        remaining, burn_1h, burn_6h = _numbers(slo)
+        objective = Decimal(slo.objective)
+        table.add_row(
+            _name(slo),
+            f"{wording.objective(objective)} {slo.window}",
+            wording.sli(slo.sli, objective),
+            _left(remaining, slo.state, 10, console) if is_wide else wording.share(remaining),
+            wording.burn(burn_1h),
+            wording.burn(burn_6h),
+            _state(slo.state),
+        )
+    return table
+
+
+def _numbers(slo: SloItem | BudgetAnswer) -> tuple[float | None, float | None, float | None]:
+    """What remains, and the burn rates of an hour and of six: flat in a list, nested in a budget."""
+    if isinstance(slo, SloItem):
+        return slo.remaining_ratio, slo.burn_1h, slo.burn_6h
+    return slo.budget.remaining_ratio, slo.burn_rate.one_hour, slo.burn_rate.six_hours
+
+
+def _grid(columns: int) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(columns):
+        grid.add_column(overflow="fold")
+    return grid
+
+
+def _facts(budget: BudgetAnswer, console: Console) -> dict[str, Text | str]:
+    objective, counted, error_budget = Decimal(budget.objective), budget.events, budget.budget
+    rates = budget.burn_rate.model_dump(by_alias=True)
+    rates[budget.window] = rates.pop("window")
+    left = _left(error_budget.remaining_ratio, budget.state, 20, console)
+    remaining, allowed = wording.events(error_budget.remaining_events), wording.events(error_budget.allowed_bad)
+    return {
+        "objective": f"{wording.objective(objective)} over {budget.window}",
+        "window": f"{wording.instant(budget.from_)} to {wording.instant(budget.to)}",
+        "SLI": wording.sli(budget.sli, objective),
+        "events": f"{counted.good:,} good, {counted.bad:,} bad, {counted.excluded:,} excluded",
+        "budget left": Text.assemble(left, f", {remaining} of {allowed} events"),
+        "runs out": _runs_out(error_budget.exhausts_in_seconds, rates["1h"]),
+        "burn rate": ", ".join(f"{window} {wording.burn(rate)}" for window, rate in rates.items()),
+        "coverage": wording.share(budget.coverage_ratio),
+        "newest event": wording.age(budget.data_age_seconds),
+        "complete until": wording.instant(budget.as_of),
+    }
+
+
+def _name(slo: SloItem | BudgetAnswer) -> str:
+    return f"{slo.service}/{slo.slo}"
+
+
+def _state(state: State) -> Text:
+    return Text(wording.words(state), _STATE_STYLES[state])
+
+
+def _left(remaining: float | None, state: State, cells: int, console: Console) -> Text:
+    """A bar of what remains of the budget, and the percentage; no bar without data."""
+    share = f" {wording.share(remaining):>7}"
+    if remaining is None:
+        return Text(" " * cells + share)
+    full, empty = ("#", ".") if console.options.ascii_only else ("█", "░")
+    # Rounded down as the percentage is, but a budget with anything left shows a cell.
+    filled = max(1, int(remaining * cells)) if remaining > 0 else 0
+    return Text.assemble((full * filled, _STATE_STYLES[state]), (empty * (cells - filled), "dim"), share)
+
+
+def _runs_out(seconds: float | None, burn_1h: float | None) -> str:
+    """When nothing is left, if the budget burns faster than its window gives it back."""
+    if seconds == 0:
+        return "it has run out"
+    if seconds is None or burn_1h is None:
+        return wording.UNDEFINED
+    if burn_1h <= 1:
+        return "not at the pace of the last hour"
+    return f"in {wording.duration(seconds)}, at the pace of the last hour"

@@ -1,0 +1,29 @@
+"""The server that the commands ask."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from chat import Serve, Server, app, board
+from serving import serving
+from starlette.types import ASGIApp
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Start a server on loopback, with SLO_EXPORTER_URL pointing at it."""
+    with ExitStack() as running:
+
+        def start(answering: ASGIApp) -> Server:
+            server = Server(answering)
+            server.url = running.enter_context(serving(server))
+            monkeypatch.setenv("SLO_EXPORTER_URL", server.url)
+            return server
+
+        yield start
+
+
+@pytest.fixture
+def chat(serve: Serve) -> Server:
+    """A server with a healthy, an exhausted and a silent SLO."""
+    return serve(app(board("latency", "availability", "silent")))

@@ -1,0 +1,198 @@
+"""`slo-exporter status`."""
+
+import json
+
+import httpx2
+import pytest
+from boards import LedgerBoard
+from builders import slo
+from chat import Serve, Server, app, board
+from starlette.responses import Response
+
+from slo_exporter.cli.main import main
+from slo_exporter.web.api.slos import MOST_ITEMS
+
+
+def test_every_slo_is_a_row(chat: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """And why it is not ok, below; without colours in a pipe."""
+    assert main(["status"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "SLO                objective     SLI  budget left         burn 1h    6h  state",
+        "chat/availability  99.9% 30d  99.87%  ░░░░░░░░░░  -23.0%     1.23  1.23  exhausted",
+        "chat/latency       99% 30d    99.42%  ████░░░░░░   42.0%     0.58  0.58  ok",
+        "chat/silent        99% 30d         -                   -        -     -  no data",
+        "",
+        "chat/availability  123 bad events, 100 allowed in 30d",
+        "chat/silent        no event was counted in 30d",
+    ]
+    assert chat.asked == ["/api/v1/slos"]
+
+
+def test_nothing_is_said_below_when_all_is_ok(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """Good news is short."""
+    serve(app(board("latency")))
+
+    assert main(["status"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_one_service_is_shown_alone(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """`status SERVICE`."""
+    serve(app(LedgerBoard([slo(), slo(service="other")], [(1, 0, 0)] * 2)))
+
+    assert main(["status", "other"]) == 0
+    output = capsys.readouterr().out
+    assert "other/latency" in output
+    assert "chat/" not in output
+
+
+def test_one_slo_is_shown_in_detail(chat: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """`status SERVICE/SLO`: every number, with its unit."""
+    assert main(["status", "chat/availability"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "chat/availability  exhausted",
+        "123 bad events, 100 allowed in 30d",
+        "",
+        "objective       99.9% over 30d",
+        "window          2026-10-31 12:00:00 UTC to 2026-11-30 12:00:05 UTC",
+        "SLI             99.87%",
+        "events          99,877 good, 123 bad, 3 excluded",
+        "budget left     ░░░░░░░░░░░░░░░░░░░░  -23.0%, -23 of 100 events",
+        "runs out        it has run out",
+        "burn rate       5m 1.23, 30m 1.23, 1h 1.23, 2h 1.23, 6h 1.23, 1d 1.23, 3d 1.23, 30d 1.23",
+        "coverage        100.0%",
+        "newest event    10s ago",
+        "complete until  2026-11-30 12:00:03 UTC",
+    ]
+    assert chat.asked == ["/api/v1/slos/chat/availability/budget"]
+
+
+@pytest.mark.usefixtures("chat")
+def test_a_silent_slo_has_dashes_in_detail(capsys: pytest.CaptureFixture[str]) -> None:
+    """No data is neither perfect nor broken."""
+    assert main(["status", "chat/silent"]) == 0
+    lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines() if "  " in line)
+    assert {key: lines[key].strip() for key in ("SLI", "runs out", "newest event")} == {
+        "SLI": "-",
+        "runs out": "-",
+        "newest event": "none",
+    }
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120])
+def test_no_line_is_wider_than_the_terminal(
+    serve: Serve, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Long names are folded, none is cut."""
+    name = "first-token-of-a-very-long-name-that-no-terminal-has-room-for"
+    serve(app(LedgerBoard([slo("availability"), slo(name)], [(1, 0, 0), (1, 1, 0)])))
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    assert main(["status"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    table = lines[2 : lines.index("")]
+    assert "".join(line.split()[0] for line in table) == f"chat/{name}"
+
+
+@pytest.mark.usefixtures("chat")
+def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The state has the colour of what it means."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+
+    assert main(["status"]) == 0
+    assert "\x1b[31mexhausted" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("what", "path"), [("chat/latency", "/api/v1/slos/chat/latency/budget"), ("chat", "/api/v1/slos?service=chat")]
+)
+def test_json_is_what_the_api_answers(chat: Server, what: str, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The budget of one SLO, or the list."""
+    assert main(["status", what, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == httpx2.get(f"{chat.url}{path}", trust_env=False).json()
+
+
+def test_all_pages_of_the_list_are_read(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """One more than a page holds."""
+    server = serve(app(LedgerBoard([slo(f"s{n}") for n in range(MOST_ITEMS + 1)], [(1, 0, 0)] * (MOST_ITEMS + 1))))
+
+    assert main(["status", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (len(answer["items"]), answer["next"]) == (MOST_ITEMS + 1, None)
+    assert len(server.asked) == 2
+
+
+def test_a_server_without_slos_says_so(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty table would look like a fault."""
+    serve(app(LedgerBoard()))
+
+    assert main(["status"]) == 0
+    assert capsys.readouterr().out == "There is no SLO.\n"
+
+
+@pytest.mark.parametrize("what", ["nope", "chat/nope", "nope/latency", "a b/c?d"])
+def test_an_unknown_service_or_slo_exits_2(chat: Server, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The name is wrong, not the service."""
+    assert main(["status", what]) == 2
+    assert capsys.readouterr().err.startswith("Error: ")
+    assert chat.asked
+
+
+def test_no_server_exits_3(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message names the URL."""
+    assert main(["status", "--url", "http://127.0.0.1:1"]) == 3
+    assert capsys.readouterr().err == "Error: cannot reach http://127.0.0.1:1: [Errno 111] Connection refused\n"
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:9874", "ftp://host", "file:///etc/passwd", "http://"])
+def test_a_url_that_is_none_exits_2(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only HTTP is spoken."""
+    assert main(["status", "--url", url]) == 2
+    assert "write for example http://127.0.0.1:9874" in capsys.readouterr().err
+
+
+def test_a_server_that_is_starting_exits_3_with_its_words(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """The detail of the problem is shown."""
+    shown = board("latency")
+    shown.loaded, shown.unready = False, "the database is being opened"
+    serve(app(shown))
+
+    assert main(["status"]) == 3
+    assert capsys.readouterr().err == "Error: the counts are not loaded: the database is being opened\n"
+
+
+NO_ANSWERS = {
+    "a web page": (200, "text/html", b"<html>"),
+    "other JSON": (200, "application/json", b'{"hello": 1}'),
+    "a list": (200, "application/json", b"[]"),
+    "another server's 404": (404, "text/plain", b"not here"),
+    "a broken problem": (500, "application/problem+json", b"oops"),
+    "broken text": (200, "application/json", b"\xff\xfe"),
+}
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["status", "chat/latency", "--json"], ["release-check", "chat"]])
+@pytest.mark.parametrize("answer", NO_ANSWERS.values(), ids=NO_ANSWERS)
+def test_what_is_no_answer_exits_3(
+    serve: Serve, answer: tuple[int, str, bytes], arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Something else listens there, or it is ill: one line, no traceback."""
+    status, kind, body = answer
+    serve(Response(body, status, {"Content-Type": kind}))
+
+    assert main(arguments) == 3
+    error = capsys.readouterr().err
+    assert error.startswith("Error: ")
+    assert error.count("\n") == 1
+
+
+def test_a_proxy_is_not_asked_for_this_machine(
+    chat: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A proxy elsewhere cannot reach our loopback."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+
+    assert main(["status", "--url", f"{chat.url}/"]) == 0
+    assert "chat/latency" in capsys.readouterr().out
