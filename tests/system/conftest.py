@@ -1,0 +1,15 @@
+"""Servers for tests of the whole program."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from server_process import Server
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server that is not started yet, and does not outlive the test."""
+    one = Server(tmp_path)
+    yield one
+    one.kill()

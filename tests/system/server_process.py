@@ -1,0 +1,130 @@
+"""``slo-exporter serve`` as a process of its own."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SLOS = """\
+apiVersion: slo-exporter/v1
+service: chat
+slos:
+  - name: latency
+    objective: 99%
+    window: 30d
+    indicator: {requests: {}, good: e2e <= 80ms}
+"""
+PATIENCE_S = 20.0
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Server:
+    """``slo-exporter serve`` on a database and ports of its own, started as often as asked."""
+
+    folder: Path
+    api: int = field(default_factory=free_port)
+    grpc: int = field(default_factory=free_port)
+    http: int = field(default_factory=free_port)
+    process: "subprocess.Popen[str] | None" = None
+    log: list[str] = field(default_factory=list)
+    _drain: threading.Thread = field(default_factory=threading.Thread)
+
+    def __post_init__(self) -> None:
+        """Write the configuration."""
+        (self.folder / "slos.yaml").write_text(SLOS)
+        self.config.write_text(
+            f"listen: 127.0.0.1:{self.api}\n"
+            f"otlp: {{grpc: '127.0.0.1:{self.grpc}', http: '127.0.0.1:{self.http}'}}\n"
+            f"database: sqlite:///{self.folder}/counts.db\n"
+            "slo_files: [slos.yaml]\n"
+        )
+
+    @property
+    def config(self) -> Path:
+        """The configuration file."""
+        return self.folder / "config.yaml"
+
+    def command(self, *more: str) -> list[str]:
+        """How to start it."""
+        return [sys.executable, "-m", "slo_exporter", "serve", "--config", str(self.config), *more]
+
+    def start(self) -> "Server":
+        """Start it and wait until it says where to look."""
+        self.process = subprocess.Popen(self.command(), stderr=subprocess.PIPE, text=True, env=_environment())
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.log.append(line)
+            if "look_at" in line:
+                break
+        else:
+            pytest.fail("it did not start:\n" + "".join(self.log))
+        self._drain = threading.Thread(target=self.log.extend, args=(self.process.stderr,))
+        self._drain.start()
+        return self
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.end(signal.SIGKILL)
+
+    def terminate(self) -> int:
+        """SIGTERM; its exit code."""
+        return self.end(signal.SIGTERM)
+
+    def end(self, number: int) -> int:
+        """Send a signal and wait for the end."""
+        if self.process is None:
+            return 0
+        process, self.process = self.process, None
+        process.send_signal(number)
+        code = process.wait(PATIENCE_S)
+        self._drain.join()
+        assert process.stderr is not None
+        process.stderr.close()
+        return code
+
+    def lives_for(self, seconds: float) -> None:
+        """Let it run for a while."""
+        assert self.process is not None
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return
+        pytest.fail(f"it ended with {code}:\n" + "".join(self.log))
+
+    def get(self, path: str) -> Any:
+        """What the API answers."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.api}{path}", timeout=PATIENCE_S) as answer:
+            body = answer.read()
+        return json.loads(body) if answer.headers.get_content_type() == "application/json" else body.decode()
+
+    def events(self) -> dict[str, int]:
+        """Events of the one SLO: good, bad, total, excluded."""
+        found: dict[str, int] = self.get("/api/v1/slos/chat/latency/budget")["events"]
+        return found
+
+    def metric(self, name: str) -> float:
+        """Sum of the samples of a metric."""
+        lines = re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", self.get("/metrics"), re.MULTILINE)
+        return sum(float(value) for value in lines)
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLO_EXPORTER_", "OTEL_"))}
+    return {**kept, "PYTHONUNBUFFERED": "1"}
