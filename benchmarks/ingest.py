@@ -227,6 +227,7 @@ def measure(exports: int, slos: int) -> None:
         server.terminate()
         server.start()
         assert server.process is not None
+        at_start = rss_anon_mib(server.process.pid)
         ways = {"gRPC": (send_grpc, server.grpc), "HTTP": (send_http, server.http)}
         for round_, (name, (send, port)) in enumerate(ways.items(), start=1):
             rate = end_to_end(server, send, port, [vllm_export(round_ * exports + n) for n in range(exports)])
@@ -234,7 +235,7 @@ def measure(exports: int, slos: int) -> None:
             print(f"| {name}, durable | {rate.per_cpu_second:,.0f} | {ratio:.2f} | {rate.wall_s:.1f} |")
         counted = server.get("/api/v1/slos/chat/latency-0/budget")["events"]["total"]
         assert counted == 2 * exports * SPANS, counted
-        print(f"\nRssAnon after it: {rss_anon_mib(server.process.pid):.0f} MiB")
+        print(f"\nRssAnon: {at_start:.0f} MiB at the start, {rss_anon_mib(server.process.pid):.0f} MiB after it")
         server.terminate()
 
 

@@ -1,7 +1,7 @@
 """
 What one commit does: SQL first, then memory.
 
-The writer's thread changes; readers on the event loop take `Committer.lock`.
+The writer's thread changes the ledger; readers on the event loop take `Committer.lock`.
 """
 
 import threading
@@ -47,7 +47,7 @@ class Loaded:
     accepting_since_ns: int | None
     """None while exports are refused."""
     steady_offset_ns: int
-    """Wall clock − monotonic clock at the start."""
+    """Wall clock − monotonic clock at the start; it catches up slowly with a clock that was set."""
 
 
 class Committer:
@@ -68,7 +68,6 @@ class Committer:
         self, store: Store, slos: Sequence[Slo], clock: Clock, listener: Listener, turn: threading.Lock
     ) -> None:
         self.lock = threading.Lock()
-        self._turn = turn
         self.loaded: Loaded | None = None
         self.counts: Counter[str] = Counter()
         self.commit_seconds = 0.0
@@ -78,6 +77,7 @@ class Committer:
         self._plan = Plan([slo.indicator for slo in slos])
         self._clock = clock
         self._listener = listener
+        self._turn = turn
 
     def open(self) -> None:
         """

@@ -144,13 +144,13 @@ def _look(masks: "Masks", frame: Frame, first: Ints) -> Framed:
     )
 
 
-P = ParamSpec("P")
+_P = ParamSpec("_P")
 
 
-def _once(method: Callable[Concatenate["Masks", P], Mask]) -> Callable[Concatenate["Masks", P], Mask]:
+def _once(method: Callable[Concatenate["Masks", _P], Mask]) -> Callable[Concatenate["Masks", _P], Mask]:
     """Make the mask for these arguments when first asked for, and keep it."""
 
-    def kept(self: "Masks", /, *args: P.args, **kwargs: P.kwargs) -> Mask:
+    def kept(self: "Masks", /, *args: _P.args, **kwargs: _P.kwargs) -> Mask:
         key = (method.__name__, args)
         if key not in self.made:
             self.made[key] = method(self, *args, **kwargs)

@@ -1,5 +1,5 @@
 """
-What the daemon asks of the database: open, commit, beat, close.
+What the daemon asks of the database: open, transact, close.
 
 Used by one thread at a time.
 """

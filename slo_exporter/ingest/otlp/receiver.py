@@ -35,11 +35,10 @@ Protocol = Literal["grpc", "http"]
 Counts = Counter[tuple[str, ...]]
 """A count per tuple of label values."""
 
-_log = structlog.get_logger(__name__)
-
-
 _LARGE_BYTES: Final = 1 << 20
 """A body of this size takes no turn: nobody shall wait for the end of it."""
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,7 @@ class Receiver:
     """
 
     def __init__(self, reader: Reader, sink: Sink, clock: Clock, in_flight: InFlight, workers: Workers) -> None:
-        self.reader = reader
-        """May be exchanged: exports whose decoding began keep theirs."""
+        self._reader = reader
         self.in_flight = in_flight
         self.counts = ReceiverCounts()
         self._sink = sink
@@ -149,7 +147,7 @@ class Receiver:
         try:
             plain = body if gzip_limit is None else gunzip(body, gzip_limit, lease.grow)
             with self._turn if len(plain) < _LARGE_BYTES else nullcontext():
-                return self.reader.read(plain, self._clock.now_ns())
+                return self._reader.read(plain, self._clock.now_ns())
         except ExportError as error:
             error.__context__ = None
             return error.with_traceback(None)
