@@ -104,6 +104,8 @@ def batch(requests: Sequence[Request]) -> RequestBatch:
     return RequestBatch(
         start_ns=end - e2e,
         end_ns=end,
+        trace_id=np.arange(2 * rows, dtype=np.uint64).reshape(-1, 2) + np.uint64(1),
+        span_id=np.arange(rows, dtype=np.uint64) + np.uint64(1),
         fingerprint=mix(np.array([r.identity & (2**63 - 1) for r in requests], dtype=np.uint64)),
         request_key=np.array([r.request_id for r in requests], dtype=np.uint64),
         view=np.zeros(rows, dtype=np.uint8),

@@ -43,6 +43,9 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "prompt_tokens": _MOST,
     "cached_tokens": _MOST,
     "completion_tokens": _SUM,
+    "step": _MOST,
+    "data_wait": _MOST,
+    "samples": _SUM,
 }
 
 

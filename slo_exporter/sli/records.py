@@ -62,8 +62,15 @@ FIELDS: Mapping[str, Kind] = {
     "prompt_tokens": Kind.COUNT,
     "completion_tokens": Kind.COUNT,
     "cached_tokens": Kind.COUNT,
+    "step": Kind.DURATION,
+    "data_wait": Kind.DURATION,
+    "samples": Kind.COUNT,
 }
-"""Number fields of a record: durations in nanoseconds, counts as they are."""
+"""
+Number fields of a record: durations in nanoseconds, counts as they are.
+
+The last three are of a training step.
+"""
 
 TEXT_FIELDS = ("model", "framework")
 """Text fields that a selector may name beside attributes and ``view``."""
@@ -125,6 +132,9 @@ class RequestBatch:
     start_ns: Ints
     end_ns: Ints
     """Event time: the slice that counts a request is the one of its end."""
+    trace_id: Words
+    """Shape (n, 2): the 16 bytes as two big-endian words. For exemplars and explanations only."""
+    span_id: Words
     fingerprint: Words
     """64-bit hash of the span (trace id, span id, kind, service)."""
     request_key: Words
@@ -166,6 +176,8 @@ class RequestBatch:
         return RequestBatch(
             start_ns=self.start_ns[rows],
             end_ns=self.end_ns[rows],
+            trace_id=self.trace_id[rows],
+            span_id=self.span_id[rows],
             fingerprint=self.fingerprint[rows],
             request_key=self.request_key[rows],
             view=self.view[rows],
@@ -187,6 +199,8 @@ def concat(batches: Sequence[RequestBatch]) -> RequestBatch:
     return RequestBatch(
         start_ns=np.concatenate([b.start_ns for b in batches]),
         end_ns=np.concatenate([b.end_ns for b in batches]),
+        trace_id=np.concatenate([b.trace_id for b in batches]),
+        span_id=np.concatenate([b.span_id for b in batches]),
         fingerprint=np.concatenate([b.fingerprint for b in batches]),
         request_key=np.concatenate([b.request_key for b in batches]),
         view=np.concatenate([b.view for b in batches]),

@@ -31,6 +31,7 @@ def one_span(duration: int, **numbers: int) -> SpanBatch:
     return SpanBatch(
         trace_id=np.zeros((1, 2), dtype=np.uint64),
         span_id=word,
+        parent_id=word,
         start_ns=time,
         end_ns=time + duration,
         kind=small,

@@ -33,6 +33,8 @@ def _batch(rows: Sequence[Row]) -> RequestBatch:
     return RequestBatch(
         start_ns=np.array([row["start_ns"] for row in full], dtype=np.int64),
         end_ns=np.array([row["end_ns"] for row in full], dtype=np.int64),
+        trace_id=np.ones((len(full), 2), dtype=np.uint64),
+        span_id=np.ones(len(full), dtype=np.uint64),
         fingerprint=np.array([row["fingerprint"] for row in full], dtype=np.uint64),
         request_key=np.array([row["request_key"] for row in full], dtype=np.uint64),
         view=np.array([row["view"] for row in full], dtype=np.uint8),

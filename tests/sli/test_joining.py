@@ -11,7 +11,18 @@ from slo_exporter.sli.joining import join, without_repeats
 from slo_exporter.sli.records import FIELDS, MISSING, Outcome, RequestBatch
 
 LEAST = ("queue", "preprocess", "prefill", "ttft")
-MOST = ("e2e", "decode", "inference", "postprocess", "inter_token", "prompt_tokens", "cached_tokens")
+MOST = (
+    "e2e",
+    "decode",
+    "inference",
+    "postprocess",
+    "inter_token",
+    "prompt_tokens",
+    "cached_tokens",
+    "step",
+    "data_wait",
+)
+SUMMED = ("completion_tokens", "samples")
 WORST_FIRST = ("ERROR", "INCOMPLETE", "RATE_LIMITED", "CLIENT_ERROR", "CANCELLED", "OK")
 
 
@@ -45,7 +56,7 @@ def _record(rows: list[dict]) -> tuple[object, ...]:
     known = {name: [row[name] for row in rows if row.get(name) is not None] for name in FIELDS}
     fields = {name: min(known[name], default=None) for name in LEAST}
     fields |= {name: max(known[name], default=None) for name in MOST}
-    fields["completion_tokens"] = sum(known["completion_tokens"]) if known["completion_tokens"] else None
+    fields |= {name: sum(known[name]) if known[name] else None for name in SUMMED}
     worst = min((row["outcome"].name for row in rows), key=WORST_FIRST.index)
     return (
         rows[0]["request_key"],

@@ -67,6 +67,8 @@ def make_requests(
     return RequestBatch(
         start_ns=np.zeros(rows, dtype=np.int64),
         end_ns=np.zeros(rows, dtype=np.int64),
+        trace_id=np.arange(2 * rows, dtype=np.uint64).reshape(-1, 2),
+        span_id=np.arange(rows, dtype=np.uint64),
         fingerprint=np.arange(rows, dtype=np.uint64),
         request_key=np.zeros(rows, dtype=np.uint64),
         view=np.full(rows, View.SERVER, dtype=np.uint8),

@@ -54,8 +54,9 @@ class Keys:
     resource: frozenset[str] = frozenset()
 
 
-_Row = tuple[bytes, bytes, int, int, int, int, str]
-"""An accepted span without its attributes: trace id, span id, start, end, kind, status, name."""
+_Row = tuple[bytes, bytes, bytes, int, int, int, int, str]
+"""An accepted span without its attributes: trace id, span id, parent id, start, end, kind, status, name."""
+_NO_PARENT: Final = bytes(8)
 
 
 def decode(body: bytes, keys: Keys, *, now_ns: int, lateness_ns: int) -> tuple[SpanBatch, Refusals]:
@@ -130,14 +131,17 @@ class _Walk:
                 self._refuse("too_large", f"{place}.spans[{index}]")
                 continue
             span = Span.FromString(packed)
-            trace_id, span_id, end_ns = span.trace_id, span.span_id, span.end_time_unix_nano
-            reason = limits.reason(trace_id, span_id, span.parent_span_id, end_ns)
+            trace_id, span_id, parent_id = span.trace_id, span.span_id, span.parent_span_id
+            end_ns = span.end_time_unix_nano
+            reason = limits.reason(trace_id, span_id, parent_id, end_ns)
             if reason:
                 self._refuse(reason, f"{place}.spans[{index}]")
             else:
                 _read(span.attributes, columns, len(rows))
                 start_ns, status = span.start_time_unix_nano, span.status.code
-                rows.append((trace_id, span_id, start_ns, end_ns, span.kind, status, span.name))
+                rows.append(
+                    (trace_id, span_id, parent_id or _NO_PARENT, start_ns, end_ns, span.kind, status, span.name)
+                )
             del span  # before the next one exists: either may be large
         self._scopes.append((InstrumentationScope.FromString(scope).name, self._resources - 1, len(rows) - before))
 
@@ -159,7 +163,7 @@ class _Walk:
     def batch(self) -> SpanBatch:
         """The accepted spans in columns."""
         rows = len(self._rows)
-        trace, span, start, end, kind, status, name = zip(*self._rows, strict=True) if rows else ((),) * 7
+        trace, span, parent, start, end, kind, status, name = zip(*self._rows, strict=True) if rows else ((),) * 8
         names, owners, counts = zip(*self._scopes, strict=True) if self._scopes else ((),) * 3
         in_scope = np.repeat(np.arange(len(counts)), np.array(counts, dtype=np.int64))
         in_resource = np.array(owners, dtype=np.int64)[in_scope]
@@ -167,6 +171,7 @@ class _Walk:
         return SpanBatch(
             trace_id=words_of(trace).reshape(-1, 2),
             span_id=words_of(span),
+            parent_id=words_of(parent),
             # A start beyond int64 lies after any end all the same.
             start_ns=np.minimum(np.array(start, dtype=np.uint64), np.uint64(_INT64_MAX)).astype(np.int64),
             end_ns=np.array(end, dtype=np.int64),

@@ -51,6 +51,8 @@ class SpanBatch:
     trace_id: Words
     """Shape (n, 2): the 16 bytes as two big-endian words."""
     span_id: Words
+    parent_id: Words
+    """0 = a root; no valid span id is 0."""
     start_ns: Ints
     end_ns: Ints
     kind: NDArray[np.uint8]
@@ -75,6 +77,7 @@ class SpanBatch:
         return SpanBatch(
             trace_id=self.trace_id[rows],
             span_id=self.span_id[rows],
+            parent_id=self.parent_id[rows],
             start_ns=self.start_ns[rows],
             end_ns=self.end_ns[rows],
             kind=self.kind[rows],

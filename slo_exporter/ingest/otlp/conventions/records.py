@@ -34,6 +34,8 @@ def records_of(
         # A negative interval would overlap nothing, not even itself.
         start_ns=np.minimum(spans.start_ns, spans.end_ns),
         end_ns=spans.end_ns,
+        trace_id=spans.trace_id,
+        span_id=spans.span_id,
         fingerprint=_fingerprint(spans, service),
         request_key=_request_key(spans, convention, service),
         view=np.full(rows, convention.view, dtype=np.uint8),
