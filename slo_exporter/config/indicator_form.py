@@ -1,23 +1,30 @@
-"""What stands under ``indicator:``: which requests count, and when one is good."""
+"""What stands under ``indicator:``: which requests count, and when one, or a time slice of them, is good."""
 
 import re
 from typing import Annotated, Final, Self
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, model_validator
 
+from slo_exporter.clock import SECOND_NS
 from slo_exporter.config import values
 from slo_exporter.sli import condition
 from slo_exporter.sli.condition import OUTCOMES, Condition
-from slo_exporter.sli.indicator import DEFAULT_RULES, Indicator, Rule, Selector
+from slo_exporter.sli.counting import SLICE_S
+from slo_exporter.sli.indicator import DEFAULT_RULES, Empty, Indicator, Rule, Selector
 from slo_exporter.sli.records import TEXT_FIELDS, Outcome, View
+from slo_exporter.slo.windows import duration_ns
 
 VIEWS: Final = {view.name.lower(): view for view in View}
 MOST_MATCHES: Final = 16
 MOST_TEXTS: Final = 64
 
 LONGEST_KEY: Final = 256
+LEAST_TIMESLICE_S: Final = 10
+MOST_TIMESLICE_S: Final = 3600
+"""Time slices are whole 5 s slices and divide an hour, so that no window cuts one (docs/laws.md, law 5)."""
+EMPTIES: Final = {empty.name.lower(): empty for empty in Empty}
 
-_NOT_YET: Final = ("timeslice", "empty", "gpus")
+_NOT_YET: Final = ("gpus",)
 _FIELDS: Final = ("view", *TEXT_FIELDS)
 _CONTENT: Final = re.compile(
     r"gen_ai\.(input|output)\.messages.*"
@@ -74,6 +81,25 @@ def _condition(plain: object) -> Condition:
     return condition.parse(values.text(plain))
 
 
+def _timeslice(plain: object) -> int:
+    written = values.text(plain)
+    seconds, rest = divmod(duration_ns(written), SECOND_NS)
+    divides = not rest and seconds >= LEAST_TIMESLICE_S and not MOST_TIMESLICE_S % seconds
+    if not divides or seconds % SLICE_S:
+        raise ValueError(
+            f"{values.shown(written)} is no width of time slices; it must divide 1h, be a multiple of {SLICE_S}s "
+            f"and at least {LEAST_TIMESLICE_S}s, such as 10s, 1m or 5m"
+        )
+    return seconds
+
+
+def _empty(plain: object) -> Empty:
+    word = values.text(plain)
+    if word not in EMPTIES:
+        raise ValueError(f"must be one of {', '.join(EMPTIES)}, not {values.shown(word)}")
+    return EMPTIES[word]
+
+
 def _outcomes(plain: object) -> tuple[Outcome, ...]:
     return tuple(_outcome(word) for word in values.texts(plain))
 
@@ -110,6 +136,8 @@ class IndicatorForm(BaseModel):
     requests: Annotated[dict[str, tuple[str, ...]], PlainValidator(_requests)]
     good: Annotated[Condition, PlainValidator(_condition)]
     outcomes: _Outcomes = _Outcomes()
+    timeslice: Annotated[int | None, PlainValidator(_timeslice)] = None
+    empty: Annotated[Empty | None, PlainValidator(_empty)] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -126,6 +154,23 @@ class IndicatorForm(BaseModel):
             raise ValueError(f"requests.view: must be one of {', '.join(VIEWS)}")
         return self
 
+    @model_validator(mode="after")
+    def _events_of_one_kind(self) -> Self:
+        if self.timeslice is None and self.good.aggregates:
+            raise ValueError(
+                f"good: {self.good.aggregates[0].name} is about a time slice; write timeslice: 1m beside it, "
+                "or judge one request, as in e2e <= 80ms"
+            )
+        if self.timeslice is not None and self.good.clauses:
+            field = self.good.clauses[0].field
+            raise ValueError(
+                f"good: {field} is about one request; with timeslice aggregate it, as in p99(e2e) <= 80ms or "
+                "rate >= 100/s, or leave timeslice out"
+            )
+        if self.timeslice is None and self.empty is not None:
+            raise ValueError("empty: is about time slices; write timeslice: 1m beside it, or leave it out")
+        return self
+
     @property
     def _views(self) -> tuple[str, ...]:
         return self.requests.get("view", ("server",))
@@ -138,4 +183,5 @@ class IndicatorForm(BaseModel):
             **dict.fromkeys(self.outcomes.bad, Rule.BAD),
             **dict.fromkeys(self.outcomes.excluded, Rule.EXCLUDE),
         }
-        return Indicator(Selector(service, VIEWS[self._views[0]], matches), self.good, rules)
+        selector = Selector(service, VIEWS[self._views[0]], matches)
+        return Indicator(selector, self.good, rules, self.timeslice, self.empty)

@@ -48,6 +48,10 @@ class Admission:
         self._engines = frozenset(engines)
         self._learnt: frozenset[str] = frozenset()
 
+    def know(self, engines: Iterable[str]) -> None:
+        """These services have an engine: SQL says so."""
+        self._engines |= frozenset(engines)
+
     def admit(self, exports: Sequence[tuple[RequestBatch, frozenset[str]]], now_ns: int) -> Admitted:
         """
         Admit exports in order, at least one.

@@ -84,40 +84,48 @@ class Plan:
     How to count for some indicators: what they share is computed once a batch.
 
     Args:
-        indicators: their order is that of the SLOs in every `Delta`.
+        indicators: their order is that of the SLOs in every `Delta`. Those on
+            time slices are left out: their counts stay 0.
     """
 
     def __init__(self, indicators: Sequence[Indicator]) -> None:
-        frames = [_frame(indicator) for indicator in indicators]
-        self._frames = tuple(dict.fromkeys(frames))
+        frames = {
+            column: _frame(indicator) for column, indicator in enumerate(indicators) if indicator.timeslice_s is None
+        }
+        self._width = len(indicators)
+        self._frames = tuple(dict.fromkeys(frames.values()))
         self._columns = tuple(
-            (self._frames.index(frame), indicator.good.clauses)
-            for frame, indicator in zip(frames, indicators, strict=True)
+            (column, self._frames.index(frame), indicators[column].good.clauses) for column, frame in frames.items()
         )
 
     def count(self, batch: RequestBatch) -> Delta:
         """Count a batch."""
         batch = batch.take(np.argsort(batch.end_ns, kind="stable"))
         slices, first = np.unique(batch.end_ns // SLICE_NS * SLICE_S, return_index=True)
-        counts = np.zeros((len(slices), len(self._columns), 3), dtype=np.int64)
-        newest = np.full(len(self._columns), MISSING, dtype=np.int64)
+        counts = np.zeros((len(slices), self._width, 3), dtype=np.int64)
+        newest = np.full(self._width, MISSING, dtype=np.int64)
         masks = Masks(batch)
         framed = [_look(masks, frame, first) for frame in self._frames]
-        for column, (frame, clauses) in enumerate(self._columns):
+        for column, frame, clauses in self._columns:
             seen = framed[frame]
             good = reduce(operator.and_, map(masks.holds, clauses), seen.judged)
-            counts[:, column, GOOD] = _per_slice(good, first)
+            counts[:, column, GOOD] = per_slice(good, first)
             counts[:, column, TOTAL] = seen.total
             counts[:, column, EXCLUDED] = seen.excluded
             newest[column] = seen.newest_ns
         return Delta(slices, counts, newest)
 
 
+def rules_of(indicator: Indicator) -> Rules:
+    """The rules of *indicator* in the order of outcomes."""
+    return tuple(indicator.rules[outcome] for outcome in Outcome)
+
+
 def _frame(indicator: Indicator) -> Frame:
     condition = indicator.good
     return Frame(
         selector=indicator.selector,
-        rules=tuple(indicator.rules[outcome] for outcome in Outcome),
+        rules=rules_of(indicator),
         on_outcome=condition.on_outcome,
         fields=tuple(sorted({clause.field for clause in condition.on_numbers})),
     )
@@ -138,9 +146,9 @@ def _look(masks: "Masks", frame: Frame, first: Ints) -> Framed:
     counted = judged | (selected & ~decided & masks.ruled(frame.rules, Rule.BAD))
     return Framed(
         judged=judged,
-        total=_per_slice(counted, first),
-        excluded=_per_slice(selected & ~counted, first),
-        newest_ns=_last(masks.batch.end_ns, counted),
+        total=per_slice(counted, first),
+        excluded=per_slice(selected & ~counted, first),
+        newest_ns=last(masks.batch.end_ns, counted),
     )
 
 
@@ -184,10 +192,21 @@ class Masks:
         return ruled
 
     @_once
+    def fated(self, selector: Selector, rules: Rules, rule: Rule) -> Mask:
+        """Requests of *selector* whose outcome has this rule."""
+        return self.selected(selector) & self.ruled(rules, rule)
+
+    @_once
     def known(self, field: str) -> Mask:
         """Requests whose *field* can be judged."""
         known: Mask = self.batch.number(field) != MISSING
         return known | self.one_token() if field == "inter_token" else known
+
+    @_once
+    def measured(self, field: str) -> Mask:
+        """Requests that have a value of *field*: one token has no time between tokens."""
+        measured: Mask = self.batch.number(field) != MISSING
+        return measured & ~self.one_token() if field == "inter_token" else measured
 
     @_once
     def holds(self, clause: Clause) -> Mask:
@@ -207,7 +226,7 @@ class Masks:
         return few
 
 
-def _per_slice(mask: Mask, first: Ints) -> Ints:
+def per_slice(mask: Mask, first: Ints) -> Ints:
     """How many of *mask* from each of the rows *first* to the next; shape (k,)."""
     if len(first) == 1:
         return np.array([np.count_nonzero(mask)], dtype=np.int64)
@@ -215,7 +234,7 @@ def _per_slice(mask: Mask, first: Ints) -> Ints:
     return sums
 
 
-def _last(column: Ints, mask: Mask) -> int:
+def last(column: Ints, mask: Mask) -> int:
     """The value of the last row of *mask*, `MISSING` if it has none."""
     rows = np.flatnonzero(mask)
     return int(column[rows[-1]]) if rows.size else MISSING
@@ -224,6 +243,17 @@ def _last(column: Ints, mask: Mask) -> int:
 def count(batch: RequestBatch, indicators: Sequence[Indicator]) -> Delta:
     """Count a batch for every indicator; the order of SLOs is theirs."""
     return Plan(indicators).count(batch)
+
+
+def merged(one: Delta, other: Delta) -> Delta:
+    """Both deltas, of the same SLOs, as one."""
+    if not len(other.slices):
+        return Delta(one.slices, one.counts, np.maximum(one.newest_ns, other.newest_ns))
+    slices = np.union1d(one.slices, other.slices)
+    counts = np.zeros((len(slices), *one.counts.shape[1:]), dtype=np.int64)
+    for delta in (one, other):
+        counts[np.searchsorted(slices, delta.slices)] += delta.counts
+    return Delta(slices, counts, np.maximum(one.newest_ns, other.newest_ns))
 
 
 def attribute_keys(indicators: Sequence[Indicator]) -> frozenset[str]:

@@ -36,6 +36,14 @@ DEFAULT_RULES: Mapping[Outcome, Rule] = {
 }
 
 
+class Empty(IntEnum):
+    """What a time slice is in which a clause has no value (docs/laws.md, law 5)."""
+
+    NO_DATA = 0
+    GOOD = 1
+    BAD = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Selector:
     """Which requests an SLO is about."""
@@ -61,22 +69,43 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class Indicator:
-    """An event SLI: good events over total events."""
+    """
+    An SLI: good events over total events.
+
+    An event is a request, or with a width in `timeslice_s` a time slice. The
+    condition is then on slices too.
+    """
 
     selector: Selector
     good: Condition
     rules: Mapping[Outcome, Rule] = field(default_factory=lambda: DEFAULT_RULES)
+    timeslice_s: int | None = None
+    """Width of the time slices that are judged, in seconds; None: requests are."""
+    empty: Empty | None = None
+    """What an empty slice is; None: by the clauses."""
+
+    def __post_init__(self) -> None:
+        """Refuse a condition on something else than the events."""
+        if bool(self.good.aggregates) != (self.timeslice_s is not None):
+            raise ValueError("aggregates judge time slices, and every other clause one request")
+
+    @property
+    def when_empty(self) -> Empty:
+        """What a slice is in which a clause has no value: silence is bad only where traffic was promised."""
+        if self.empty is not None:
+            return self.empty
+        promises_traffic = any(a.function in ("rate", "count") for a in self.good.aggregates)
+        return Empty.BAD if promises_traffic else Empty.NO_DATA
 
     def normal_form(self) -> str:
         """JSON text that is equal exactly when the same thing is counted."""
-        return json.dumps(
-            {
-                "service": self.selector.service,
-                "view": self.selector.view.name.lower(),
-                "requests": {key: sorted(set(texts)) for key, texts in self.selector.matches},
-                "good": self.good.normal_form(),
-                "outcomes": {o.name.lower(): Rule(r).name.lower() for o, r in self.rules.items()},
-            },
-            sort_keys=True,
-            separators=(",", ":"),
-        )
+        counted: dict[str, object] = {
+            "service": self.selector.service,
+            "view": self.selector.view.name.lower(),
+            "requests": {key: sorted(set(texts)) for key, texts in self.selector.matches},
+            "good": self.good.normal_form(),
+            "outcomes": {o.name.lower(): Rule(r).name.lower() for o, r in self.rules.items()},
+        }
+        if self.timeslice_s is not None:
+            counted |= {"timeslice": self.timeslice_s, "empty": self.when_empty.name.lower()}
+        return json.dumps(counted, sort_keys=True, separators=(",", ":"))

@@ -3,7 +3,9 @@ One request is one record: what several spans of one export say of it.
 
 Within one service and view, spans with the same request id whose intervals
 overlap are one request: the children of ``n > 1``. A reused id that does not
-overlap is another request (docs/laws.md, "One record per view").
+overlap is another request (docs/laws.md, "One record per view"). A server's
+children each made tokens of their own; on the side of a client or a gateway two
+spans of one request are two layers that tell of the same tokens.
 """
 
 from collections.abc import Mapping
@@ -12,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch
+from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +53,42 @@ _RULES: Final[Mapping[str, _Rule]] = {
 
 def without_repeats(batch: RequestBatch) -> RequestBatch:
     """The batch with each span once, first wins."""
-    first = np.unique(batch.fingerprint, return_index=True)[1]
-    return batch if len(first) == len(batch) else batch.take(np.sort(first))
+    first = first_rows(batch)
+    return batch if len(first) == len(batch) else batch.take(first)
+
+
+def first_rows(batch: RequestBatch) -> Ints:
+    """The rows whose span stands nowhere before them, ascending."""
+    return np.sort(np.unique(batch.fingerprint, return_index=True)[1])
 
 
 def join(batch: RequestBatch) -> RequestBatch:
     """The batch with one row per request."""
-    if not np.count_nonzero(batch.request_key):
+    order, heads = requests_of(batch)
+    if len(heads) == len(batch):
         return batch
-    order = np.lexsort((batch.start_ns, batch.request_key))
-    opens = _opens(batch, order)
-    if opens.all():
-        return batch
-    heads = np.flatnonzero(opens)
     joined = batch.take(order[heads])
+    shares = joined.view == View.SERVER
     return replace(
         joined,
         end_ns=np.maximum.reduceat(batch.end_ns[order], heads),
         outcome=_SEVERITY[np.maximum.reduceat(_SEVERITY[batch.outcome[order]], heads)],
-        fields={name: _combined(name, column[order], heads) for name, column in batch.fields.items()},
+        fields={name: _joined(name, column[order], heads, shares) for name, column in batch.fields.items()},
     )
+
+
+def requests_of(batch: RequestBatch) -> tuple[Ints, Ints]:
+    """
+    Which rows are one request.
+
+    Returns:
+        The rows, those of one request side by side, the earliest first; and
+        where in them each request begins.
+    """
+    if not np.count_nonzero(batch.request_key):
+        return np.arange(len(batch)), np.arange(len(batch))
+    order = np.lexsort((batch.start_ns, batch.request_key))
+    return order, np.flatnonzero(_opens(batch, order))
 
 
 def _opens(batch: RequestBatch, order: Ints) -> Mask:
@@ -86,9 +104,15 @@ def _opens(batch: RequestBatch, order: Ints) -> Mask:
     return opens
 
 
-def _combined(name: str, column: Ints, heads: Ints) -> Ints:
-    """Combine the known values of each request; `MISSING` where none is known."""
+def _joined(name: str, column: Ints, heads: Ints, shares: Mask) -> Ints:
+    """One field of each request; *shares*: its spans made tokens, or samples, each."""
     rule = _RULES[name]
+    combined = _combined(rule, column, heads)
+    return combined if rule is not _SUM or shares.all() else np.where(shares, combined, _combined(_MOST, column, heads))
+
+
+def _combined(rule: _Rule, column: Ints, heads: Ints) -> Ints:
+    """Combine the known values of each request; `MISSING` where none is known."""
     unknown = column == MISSING
     combined = rule.combine.reduceat(np.where(unknown, rule.neutral, column), heads)
     return np.where(np.logical_and.reduceat(unknown, heads), MISSING, combined)

@@ -5,14 +5,18 @@ Intervals are half-open ``[from, to)`` in nanoseconds since the epoch. A slice
 is covered when the receivers were accepting in any part of it.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 
 from slo_exporter.sli.counting import SLICE_NS, SLICE_S
 from slo_exporter.slo.windows import Range
 
+_START, _END = itemgetter(0), itemgetter(1)
+
 
 class Uptime:
-    """Intervals of accepting, oldest first, not overlapping."""
+    """Intervals of accepting, oldest first, neither overlapping nor touching."""
 
     def __init__(self, intervals: Iterable[tuple[int, int]] = ()) -> None:
         self._intervals: list[tuple[int, int]] = []
@@ -20,15 +24,30 @@ class Uptime:
             self.add(start, end)
 
     def add(self, start_ns: int, end_ns: int) -> None:
-        """Add an interval that does not begin before the newest one does."""
-        if self._intervals and start_ns <= self._intervals[-1][1]:
-            last_start, last_end = self._intervals.pop()
-            start_ns, end_ns = min(last_start, start_ns), max(last_end, end_ns)
-        self._intervals.append((start_ns, end_ns))
+        """
+        Add an interval, which is most often the newest one gone on.
+
+        One that ends before it starts, since the clock was set back, adds nothing.
+        """
+        if end_ns < start_ns:
+            return
+        first = bisect_left(self._intervals, start_ns, key=_END)
+        behind = bisect_right(self._intervals, end_ns, key=_START)
+        if first < behind:
+            start_ns = min(start_ns, self._intervals[first][0])
+            end_ns = max(end_ns, self._intervals[behind - 1][1])
+        self._intervals[first:behind] = [(start_ns, end_ns)]
 
     def extended(self, start_ns: int, end_ns: int) -> "Uptime":
         """The same uptime with one more interval, which may be the newest one gone on."""
-        return Uptime([*self._intervals, (start_ns, end_ns)])
+        longer = Uptime()
+        longer._intervals = self._intervals.copy()
+        longer.add(start_ns, end_ns)
+        return longer
+
+    def forget(self, before_ns: int) -> None:
+        """Drop the intervals that ended before *before_ns*, as SQL does; the newest one stays."""
+        del self._intervals[: bisect_left(self._intervals[:-1], before_ns, key=_END)]
 
     @property
     def until_ns(self) -> int | None:
@@ -50,3 +69,15 @@ class Uptime:
         """Covered slices over all slices of *span*; None if it has none."""
         slices = (span.end - span.start) // SLICE_S
         return self.covered(span) / slices if slices > 0 else None
+
+    def within(self, start_ns: int, end_ns: int) -> list[tuple[int, int]]:
+        """The parts of ``[start_ns, end_ns)`` in which the receivers were accepting, oldest first."""
+        if start_ns >= end_ns:
+            return []
+        first = bisect_right(self._intervals, start_ns, key=_END)
+        behind = bisect_left(self._intervals, end_ns, key=_START)
+        return [(max(start, start_ns), min(end, end_ns)) for start, end in self._intervals[first:behind]]
+
+    def up_ns(self, start_ns: int, end_ns: int) -> int:
+        """For how many nanoseconds of ``[start_ns, end_ns)`` the receivers were accepting."""
+        return sum(end - start for start, end in self.within(start_ns, end_ns))

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from slo_exporter.sli.condition import parse
-from slo_exporter.sli.indicator import DEFAULT_RULES, Indicator, Rule, Selector
+from slo_exporter.sli.indicator import DEFAULT_RULES, Empty, Indicator, Rule, Selector
 from slo_exporter.sli.records import Outcome, View
 
 
@@ -69,3 +69,32 @@ def test_the_normal_form_is_stable_text() -> None:
     form = _form(matches=(A,))
     assert json.loads(form) == expected
     assert form == json.dumps(expected, sort_keys=True, separators=(",", ":"))
+
+
+def _sliced(good: str = "p99(e2e) <= 80ms", width_s: int = 60, empty: Empty | None = None) -> str:
+    return Indicator(Selector("chat"), parse(good), timeslice_s=width_s, empty=empty).normal_form()
+
+
+@pytest.mark.parametrize(
+    ("good", "default"),
+    [("p99(e2e) <= 80ms", Empty.NO_DATA), ("rate >= 1/s", Empty.BAD), ("max(e2e) <= 1s and count >= 1", Empty.BAD)],
+)
+def test_the_default_of_empty_starts_no_generation_when_written_out(good: str, default: Empty) -> None:
+    """By the clauses: silence is bad where traffic was promised."""
+    forms = {_sliced(good, empty=empty) for empty in (None, *Empty)}
+    assert len(forms) == 3
+    assert _sliced(good) == _sliced(good, empty=default)
+
+
+def test_the_width_of_time_slices_is_part_of_what_is_counted() -> None:
+    """Another width, another generation; the text is stored, so it is stable."""
+    assert _sliced() != _sliced(width_s=10)
+    form = json.loads(_sliced(empty=Empty.GOOD))
+    assert (form["good"], form["timeslice"], form["empty"]) == ("p99(e2e) <= 80000000ns", 60, "good")
+
+
+@pytest.mark.parametrize(("good", "width_s"), [("p99(e2e) <= 80ms", None), ("e2e <= 80ms", 60)])
+def test_a_condition_fits_its_events(good: str, width_s: int | None) -> None:
+    """Aggregates on time slices, clauses on requests."""
+    with pytest.raises(ValueError, match="aggregates judge time slices"):
+        Indicator(Selector("chat"), parse(good), timeslice_s=width_s)

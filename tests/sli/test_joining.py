@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slo_exporter.sli.joining import join, without_repeats
-from slo_exporter.sli.records import FIELDS, MISSING, Outcome, RequestBatch
+from slo_exporter.sli.records import FIELDS, MISSING, Outcome, RequestBatch, View
 
 LEAST = ("queue", "preprocess", "prefill", "ttft")
 MOST = (
@@ -56,7 +56,8 @@ def _record(rows: list[dict]) -> tuple[object, ...]:
     known = {name: [row[name] for row in rows if row.get(name) is not None] for name in FIELDS}
     fields = {name: min(known[name], default=None) for name in LEAST}
     fields |= {name: max(known[name], default=None) for name in MOST}
-    fields |= {name: sum(known[name]) if known[name] else None for name in SUMMED}
+    combine = sum if rows[0]["view"] is View.SERVER else max
+    fields |= {name: combine(known[name]) if known[name] else None for name in SUMMED}
     worst = min((row["outcome"].name for row in rows), key=WORST_FIRST.index)
     return (
         rows[0]["request_key"],
@@ -76,9 +77,10 @@ def _records(batch: RequestBatch) -> list[tuple[object, ...]]:
 
 
 def _random_row(random: Random) -> dict:
-    start = random.randrange(20)
+    start, key = random.randrange(20), random.choice((0, 0, 7, 7, 7, 2**64 - 2, 2**64 - 1))
     row: dict = {
-        "request_key": random.choice((0, 0, 7, 7, 7, 2**64 - 1)),
+        "request_key": key,
+        "view": View.CLIENT if key == 2**64 - 2 else View.SERVER,  # a key is of one view
         "start_ns": start,
         "end_ns": start + random.choice((0, 0, 1, 2, 3, 8)),
         "outcome": random.choice((Outcome.OK, *Outcome)),
@@ -158,6 +160,14 @@ def test_children_of_one_request_combine(make_batch: Callable) -> None:
     found = {name: int(joined.number(name)[0]) for name in FIELDS}
     expected = {"queue": 5, "ttft": 20, "e2e": 250, "inter_token": 4, "prompt_tokens": 40, "completion_tokens": 22}
     assert found == dict.fromkeys(FIELDS, MISSING) | expected
+
+
+def test_two_layers_of_a_client_tell_of_the_same_tokens(make_batch: Callable) -> None:
+    """Only the children of a server made tokens of their own."""
+    layers = [{"request_key": 7, "start_ns": 0, "end_ns": 9, "completion_tokens": n} for n in (10, 12)]
+    for view, tokens in ((View.SERVER, 22), (View.GATEWAY, 12), (View.CLIENT, 12)):
+        joined = join(make_batch([{**layer, "view": view} for layer in layers]))
+        assert joined.number("completion_tokens").tolist() == [tokens]
 
 
 def test_an_error_is_not_hidden_by_a_sibling_that_was_cancelled(make_batch: Callable) -> None:
