@@ -1,17 +1,19 @@
 """
 Ingest end to end beside the bare protobuf walk, in one run.
 
-    python benchmarks/ingest.py [--exports 400] [--slos 50]
+    python benchmarks/ingest.py [--exports 400] [--slos 50] [--protocol grpc] [--protocol http] [--protocol http-json]
 
 *Walk*: what the protobuf library and one plain pass in Python into the same
 columns cost, in this process, beside a neighbour that keeps the other core
-busy as the exporters do below (cores share caches and clock). *gRPC*, *HTTP*: a
-real server with a SQLite database, 16 concurrent exporters of 512 vLLM spans
-each, after a warm-up; the CPU time is the server process's own. RssAnon is that
-of a server that was restarted once: only a first start migrates.
+busy as the exporters do below (cores share caches and clock). *gRPC*, *HTTP*,
+*HTTP/JSON*: a real server with a SQLite database, 16 concurrent exporters of 512
+vLLM spans each, after a warm-up; the CPU time is the server process's own. A span
+is 0.6 kB in protobuf and, indented, 2.8 kB in JSON. RssAnon is that of a server
+that was restarted once: only a first start migrates.
 """
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -28,6 +30,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "system"))
@@ -81,6 +84,38 @@ def vllm_export(number: int) -> bytes:
             span.attributes.add(key=key).value.int_value = count
         span.attributes.add(key="gen_ai.request.id").value.string_value = f"chatcmpl-{identity:016x}"
     return request.SerializeToString()
+
+
+def as_json(body: bytes) -> bytes:
+    """The same export as OTLP/JSON."""
+    [resource] = ExportTraceServiceRequest.FromString(body).resource_spans
+    [scope] = resource.scope_spans
+    written = {
+        "resource": {"attributes": [_pair(pair) for pair in resource.resource.attributes]},
+        "scopeSpans": [{"scope": {"name": scope.scope.name}, "spans": [_span(span) for span in scope.spans]}],
+    }
+    return json.dumps({"resourceSpans": [written]}, indent=2).encode()
+
+
+def _span(span: Span) -> dict[str, object]:
+    return {
+        "traceId": span.trace_id.hex(),
+        "spanId": span.span_id.hex(),
+        "name": span.name,
+        "kind": span.kind,
+        "startTimeUnixNano": str(span.start_time_unix_nano),
+        "endTimeUnixNano": str(span.end_time_unix_nano),
+        "attributes": [_pair(pair) for pair in span.attributes],
+        "status": {},
+        "flags": 256,
+    }
+
+
+def _pair(pair: KeyValue) -> dict[str, object]:
+    which = pair.value.WhichOneof("value")
+    value = getattr(pair.value, which)
+    name = {"string_value": "stringValue", "int_value": "intValue", "double_value": "doubleValue"}[which]
+    return {"key": pair.key, "value": {name: str(value) if which == "int_value" else value}}
 
 
 def slo_file(slos: int) -> str:
@@ -173,10 +208,18 @@ def send_grpc(port: int, bodies: list[bytes]) -> None:
 
 def send_http(port: int, bodies: list[bytes]) -> None:
     """Send the bodies one after the other."""
+    _post(port, bodies, "application/x-protobuf")
+
+
+def send_json(port: int, bodies: list[bytes]) -> None:
+    """Send the bodies, written in JSON, one after the other."""
+    _post(port, bodies, "application/json")
+
+
+def _post(port: int, bodies: list[bytes], content_type: str) -> None:
+    url, headers = f"http://127.0.0.1:{port}/v1/traces", {"Content-Type": content_type}
     for body in bodies:
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{port}/v1/traces", data=body, headers={"Content-Type": "application/x-protobuf"}
-        )
+        request = urllib.request.Request(url, data=body, headers=headers)
         urllib.request.urlopen(request, timeout=60).read()  # noqa: S310 - loopback
 
 
@@ -213,7 +256,15 @@ def end_to_end(server: Server, send: Callable[[int, list[bytes]], None], port: i
     return Rate(len(bodies) * SPANS, spent, time.perf_counter() - wall)
 
 
-def measure(exports: int, slos: int) -> None:
+WAYS = {
+    "grpc": ("gRPC", send_grpc, bytes),
+    "http": ("HTTP", send_http, bytes),
+    "http-json": ("HTTP/JSON", send_json, as_json),
+}
+"""By protocol: its name, how to send, and what to make of an export before."""
+
+
+def measure(exports: int, slos: int, protocols: list[str]) -> None:
     """Measure and print the table."""
     first = [vllm_export(number) for number in range(exports)]
     base = walk(first)
@@ -228,13 +279,15 @@ def measure(exports: int, slos: int) -> None:
         server.start()
         assert server.process is not None
         at_start = rss_anon_mib(server.process.pid)
-        ways = {"gRPC": (send_grpc, server.grpc), "HTTP": (send_http, server.http)}
-        for round_, (name, (send, port)) in enumerate(ways.items(), start=1):
-            rate = end_to_end(server, send, port, [vllm_export(round_ * exports + n) for n in range(exports)])
+        ports = {"grpc": server.grpc, "http": server.http, "http-json": server.http}
+        for round_, protocol in enumerate(protocols, start=1):
+            name, send, write = WAYS[protocol]
+            bodies = [write(vllm_export(round_ * exports + number)) for number in range(exports)]
+            rate = end_to_end(server, send, ports[protocol], bodies)
             ratio = rate.per_cpu_second / base.per_cpu_second
             print(f"| {name}, durable | {rate.per_cpu_second:,.0f} | {ratio:.2f} | {rate.wall_s:.1f} |")
         counted = server.get("/api/v1/slos/chat/latency-0/budget")["events"]["total"]
-        assert counted == 2 * exports * SPANS, counted
+        assert counted == len(protocols) * exports * SPANS, counted
         print(f"\nRssAnon: {at_start:.0f} MiB at the start, {rss_anon_mib(server.process.pid):.0f} MiB after it")
         server.terminate()
 
@@ -243,5 +296,6 @@ if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--exports", type=int, default=400)
     arguments.add_argument("--slos", type=int, default=50)
+    arguments.add_argument("--protocol", choices=list(WAYS), action="append", help="all of them if none is given")
     given = arguments.parse_args()
-    measure(given.exports, given.slos)
+    measure(given.exports, given.slos, given.protocol or list(WAYS))

@@ -11,7 +11,7 @@ from builders import ManualClock
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.daemon.http_server import HttpServer
-from slo_exporter.ingest.otlp.export import Export
+from slo_exporter.ingest.otlp.export import Encoding, Export
 from slo_exporter.ingest.otlp.grpc_server import GrpcServer, Patience
 from slo_exporter.ingest.otlp.http_app import OtlpHttpApp
 from slo_exporter.ingest.otlp.in_flight import InFlight
@@ -59,9 +59,9 @@ class RecordingSink:
 class BrokenReader:
     """Has a bug."""
 
-    def read(self, body: bytes, now_ns: int) -> Reading:
+    def read(self, body: bytes, now_ns: int, encoding: Encoding) -> Reading:
         """Fail as no input should make it fail."""
-        raise LookupError(f"{len(body)} bytes at {now_ns}")
+        raise LookupError(f"{len(body)} bytes at {now_ns} in {encoding}")
 
 
 class SlowReader:
@@ -70,10 +70,10 @@ class SlowReader:
     def __init__(self) -> None:
         self.go_on = threading.Event()
 
-    def read(self, body: bytes, now_ns: int) -> Reading:
+    def read(self, body: bytes, now_ns: int, encoding: Encoding) -> Reading:
         """Wait in the worker thread, then read."""
         assert self.go_on.wait(SOON_S)
-        return READER.read(body, now_ns)
+        return READER.read(body, now_ns, encoding)
 
 
 @contextmanager

@@ -12,10 +12,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.columns import Cells, attributes_of
-from slo_exporter.ingest.otlp.decode import MOST_PARTS, Keys, decode
+from slo_exporter.ingest.otlp.decode import Keys, decode
 from slo_exporter.ingest.otlp.errors import MalformedError, TooLargeError
 from slo_exporter.ingest.otlp.refusals import LARGEST_PART, Refusals
 from slo_exporter.ingest.otlp.spans import SpanBatch, ValueKind
+from slo_exporter.ingest.otlp.walk import MOST_PARTS
 
 SpanOf = Callable[..., Span]
 BodyOf = Callable[..., bytes]

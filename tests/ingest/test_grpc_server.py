@@ -169,8 +169,10 @@ async def test_a_gzip_bomb_is_dropped_g05() -> None:
     assert receiver.in_flight.held == 0
 
 
-@pytest.mark.parametrize("body", [b"\xff\xff", b"\x0a\x05abc"], ids=["no protobuf", "cut off"])
-async def test_malformed_bytes_are_the_clients_fault_g06_g08(body: bytes) -> None:
+@pytest.mark.parametrize(
+    "body", [b"\xff\xff", b"\x0a\x05abc", b"\x0a\x03\x1a\x01\xff"], ids=["no protobuf", "cut off", "no UTF-8"]
+)
+async def test_malformed_bytes_are_the_clients_fault_g06_g08_g13(body: bytes) -> None:
     """INVALID_ARGUMENT with BadRequest; without RetryInfo, however often it comes."""
     with receiver_on(RecordingSink()) as receiver:
         async with client(receiver) as export:

@@ -2,12 +2,14 @@
 
 import asyncio
 import gzip
+import json
 import socket
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from hashlib import blake2b
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -35,7 +37,9 @@ BodyOf = Callable[..., bytes]
 
 PATH = "/v1/traces"
 PROTOBUF = {"content-type": "application/x-protobuf"}
+IN_JSON = {"content-type": "application/json"}
 GZIP = PROTOBUF | {"content-encoding": "gzip"}
+INVALID = Path(__file__).parent / "cases/otlp_invalid"
 HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
 
 
@@ -111,27 +115,122 @@ async def test_refused_spans_come_back_as_partial_success_c04(span: SpanOf, expo
     assert ExportTraceServiceResponse.FromString(response.content).partial_success.rejected_spans == 1
 
 
-@pytest.mark.parametrize("media_type", ["application/json", "application/json; charset=utf-8"])
-async def test_json_is_not_read_yet_h02_h03(media_type: str) -> None:
-    """415 in JSON, with what to send instead."""
+@pytest.mark.parametrize("media_type", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
+async def test_json_is_answered_in_json_h02_h03(media_type: str) -> None:
+    """The same export as in protobuf; its parameters do not matter."""
+    sink = RecordingSink()
+    with receiver_on(sink) as receiver:
+        async with client(receiver) as http:
+            response = await http.post(PATH, content=json_body(), headers={"content-type": media_type})
+    assert (response.status_code, response.content) == (200, b"{}")
+    assert response.headers["content-type"] == "application/json"
+    assert sink.exports[0].results["unmatched"] == 1
+    assert receiver.counts.exports == {("http", "accepted"): 1}
+
+
+def json_body(*spans: dict[str, object]) -> bytes:
+    """Write an export of *spans* over a valid one each, or of one."""
+    valid = {"traceId": "1" * 32, "spanId": "2" * 16, "endTimeUnixNano": str(NOON_NS - SECOND_NS)}
+    written = [valid | one for one in spans or ({},)]
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": written}]}]}).encode()
+
+
+async def test_refused_spans_come_back_as_partial_success_in_json_c04() -> None:
+    """A 64-bit integer is a string in JSON."""
     with receiver_on(RecordingSink()) as receiver:
         async with client(receiver) as http:
-            response = await http.post(PATH, content=b"{}", headers={"content-type": media_type})
-    assert response.status_code == 415
-    assert response.headers["content-type"] == "application/json"
-    assert "send application/x-protobuf" in response.json()["message"]
-    assert "accept-encoding" not in response.headers
-    assert receiver.counts.exports == {("http", "unsupported"): 1}
+            body = json_body({}, {"spanId": "0" * 16}, {"traceId": "abc"})
+            response = await http.post(PATH, content=body, headers=IN_JSON)
+    partial = response.json()["partialSuccess"]
+    assert (response.status_code, partial["rejectedSpans"]) == (200, "2")
+    assert partial["errorMessage"].startswith("refused 2 of 3 spans: 1 bad_trace_id")
+    assert receiver.counts.refused_spans == {("zero_span_id",): 1, ("bad_trace_id",): 1}
+
+
+async def test_unusual_spelling_is_accepted_counted_and_told_c05() -> None:
+    """No span is rejected, and the operator of the exporter hears what is odd."""
+    go_style = [{"key": "k", "value": {"Value": {"StringValue": "x"}}}]
+    with receiver_on(RecordingSink()) as receiver:
+        async with client(receiver) as http:
+            body = json_body({"trace_id": "1" * 32, "attributes": go_style}, {"startTimeUnixNano": NOON_NS})
+            response = await http.post(PATH, content=body, headers=IN_JSON)
+    told = "accepted with a doubt: 1 go_style_value, 1 negative_duration, 1 snake_case"
+    assert response.json() == {"partialSuccess": {"errorMessage": told}}
+    assert receiver.counts.flagged_spans == {("go_style_value",): 1, ("negative_duration",): 1, ("snake_case",): 1}
+
+
+async def test_an_empty_body_is_protobuf_and_no_json_c02() -> None:
+    """Nothing is an export of nothing in protobuf only."""
+    with receiver_on(RecordingSink()) as receiver:
+        async with client(receiver) as http:
+            answers = [await http.post(PATH, content=b"", headers=headers) for headers in (PROTOBUF, IN_JSON)]
+    assert [answer.status_code for answer in answers] == [200, 400]
+
+
+async def test_gzip_json_is_read_h08() -> None:
+    """The receipt is of what was decompressed."""
+    sink, body = RecordingSink(), json_body()
+    with receiver_on(sink) as receiver:
+        async with client(receiver) as http:
+            headers = IN_JSON | {"content-encoding": "gzip"}
+            response = await http.post(PATH, content=gzip.compress(body), headers=headers)
+    assert response.status_code == 200
+    assert sink.exports[0].digest == blake2b(body, digest_size=16).digest()
+
+
+async def test_malformed_json_is_answered_in_json_h07() -> None:
+    """400 with a google.rpc.Status that says what and where."""
+    with receiver_on(RecordingSink()) as receiver:
+        async with client(receiver) as http:
+            response = await http.post(PATH, content=json_body({"traceId": "7xnr1Uz8=="}), headers=IN_JSON)
+    status = json_format.Parse(response.content, Status())
+    assert (response.status_code, response.headers["content-type"]) == (400, "application/json")
+    assert status.code == code_pb2.INVALID_ARGUMENT
+    where = "resource_spans[0].scope_spans[0].spans[0].traceId"
+    assert status.message == f"{where}: ids are hex in OTLP/JSON: 32 and 16 digits"
+
+
+EXPECTED = json.loads((INVALID / "EXPECTED.json").read_text())
+STATUS_OF = {
+    "deep_nesting.json": 400,
+    "truncated.json": 400,
+    "enum_string.json": 200,
+    "array_top_level.json": 400,
+    "bad_int64.json": 400,
+    "zero_trace_id.json": 200,
+    "pre_0_15_instrumentation_library.json": 200,
+    "null_lists.json": 200,
+    "base64_ids.json": 400,
+    "empty_body.json": 400,
+}
+"""What each case is answered: the choice of ours where EXPECTED.json leaves one."""
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+async def test_the_cases_of_odd_json_are_answered_as_expected(name: str) -> None:
+    """An error is a Status in JSON; a refused span is told."""
+    with receiver_on(RecordingSink()) as receiver:
+        async with client(receiver) as http:
+            response = await http.post(PATH, content=(INVALID / name).read_bytes(), headers=IN_JSON)
+    assert response.status_code == STATUS_OF[name]
+    assert str(STATUS_OF[name]) in EXPECTED[name]["http"]
+    if response.status_code == 400:
+        assert response.json()["code"] == code_pb2.INVALID_ARGUMENT
+    if name == "zero_trace_id.json":
+        assert response.json()["partialSuccess"]["rejectedSpans"] == "1"
+    if name.startswith("pre_0_15"):
+        assert receiver.counts.flagged_spans == {("legacy_library_spans",): 1}
 
 
 @pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", ""])
 async def test_other_content_types_are_unsupported_h04(media_type: str) -> None:
-    """415 says which type is read."""
+    """415 says which types are read."""
     with receiver_on(RecordingSink()) as receiver:
         async with client(receiver) as http:
             response = await http.post(PATH, content=b"x", headers={"content-type": media_type} if media_type else {})
     assert response.status_code == 415
-    assert response.headers["accept"] == "application/x-protobuf"
+    assert response.headers["accept"] == "application/x-protobuf, application/json"
+    assert "accept-encoding" not in response.headers
 
 
 @pytest.mark.parametrize("media_type", ["application/x-protobuf; charset=utf-8", "Application/X-Protobuf ;v=1"])
@@ -381,14 +480,15 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_a_client_may_ask_before_it_sends_h17() -> None:
+@pytest.mark.parametrize("media_type", [b"application/x-protobuf", b"application/json"])
+async def test_a_client_may_ask_before_it_sends_h17(media_type: bytes) -> None:
     """100 Continue comes for what will be read, and not for what will not."""
-    expect = b"Expect: 100-continue\r\n"
+    head = HEAD.replace(b"application/x-protobuf", media_type) + b"Expect: 100-continue\r\n"
     with receiver_on(RecordingSink()) as receiver:
         async with http_on(receiver, MIB) as port, raw(port) as (reader, writer):
-            writer.write(HEAD + expect + b"Content-Length: 1\r\n\r\n")
+            writer.write(head + b"Content-Length: 1\r\n\r\n")
             assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-            writer.write(b"\xff" + HEAD + expect + b"Content-Length: 9999999\r\n\r\n")
+            writer.write(b"\xff" + head + b"Content-Length: 9999999\r\n\r\n")
             assert [(await answer(reader))[0] for _ in range(2)] == [400, 413]
 
 

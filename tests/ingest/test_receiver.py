@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import gzip
+import json
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
@@ -115,6 +116,17 @@ async def test_a_repeated_body_hears_its_first_answer_c09(span: SpanOf, export_b
     partial = ExportTraceServiceResponse.FromString(answer).partial_success
     assert partial.rejected_spans == 2
     assert "came before" in partial.error_message
+
+
+async def test_an_export_in_json_is_answered_in_json() -> None:
+    """With success, and with what its first answer said."""
+    sink = RecordingSink()
+    with receiver_on(sink) as receiver:
+        first = await receiver.receive(b'{"resourceSpans":[]}', "http", "json")
+        sink.refused_first = 2
+        again = await receiver.receive(b'{"resourceSpans":[]}', "http", "json")
+    assert first == b"{}"
+    assert json.loads(again)["partialSuccess"]["rejectedSpans"] == "2"
 
 
 async def test_exports_are_received_in_parallel_c14(span: SpanOf, export_body: BodyOf) -> None:

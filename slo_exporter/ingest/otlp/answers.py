@@ -5,9 +5,12 @@ Source: the OTLP specification, "Failures" and "Partial Success"
 (https://opentelemetry.io/docs/specs/otlp/).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
 
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import BadRequest, RetryInfo
 from google.rpc.status_pb2 import Status
@@ -18,38 +21,64 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.errors import ExportError, MalformedError, RefusedError
+from slo_exporter.ingest.otlp.export import Encoding
 from slo_exporter.ingest.otlp.refusals import Refusals
 
 
-def success(refusals: Refusals, flags: Mapping[str, int]) -> bytes:
+def _as_json(message: Message) -> bytes:
+    return MessageToJson(message, indent=None).encode()
+
+
+WRITERS: Final[Mapping[Encoding, Callable[[Message], bytes]]] = {
+    "protobuf": lambda message: message.SerializeToString(),
+    "json": _as_json,
+}
+"""How a message is written in each encoding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """
+    What an accepted export is answered.
+
+    Source: ExportTraceServiceResponse in trace_service.proto.
+    """
+
+    refused: int = 0
+    """Spans that were not accepted."""
+    message: str = ""
+    """Why, or what else is to be told; empty: ``partial_success`` is unset (C03)."""
+
+    def written(self, encoding: Encoding) -> bytes:
+        """Write it as an ExportTraceServiceResponse."""
+        response = ExportTraceServiceResponse()
+        if self.message:
+            partial = ExportTracePartialSuccess(rejected_spans=self.refused, error_message=self.message)
+            response.partial_success.CopyFrom(partial)
+        return WRITERS[encoding](response)
+
+
+def success(refusals: Refusals, flags: Mapping[str, int]) -> Answer:
     """
     Say that the export was taken.
 
     ``partial_success`` is unset unless spans were refused (C04) or counted
     with a doubt worth telling (C05: ``rejected_spans`` 0 and a message).
-
-    Returns:
-        An ExportTraceServiceResponse.
     """
-    told = [text for text in (refusals.message(), _doubts(flags)) if text]
-    if not told:
-        return b""
-    return _partial(refusals.count, "; ".join(told))
+    told = (text for text in (refusals.message(), _doubts(flags)) if text)
+    return Answer(refusals.count, "; ".join(told))
 
 
-def repeated(refused: int) -> bytes:
+def repeated(refused: int) -> Answer:
     """
     Say again what the first answer to the same body said.
 
     Its spans may read otherwise by now: one that was ahead of the clock no
     longer is, and was not counted all the same.
     """
-    return _partial(refused, f"this export came before; {refused} of its spans were refused then") if refused else b""
-
-
-def _partial(refused: int, message: str) -> bytes:
-    partial = ExportTracePartialSuccess(rejected_spans=refused, error_message=message)
-    return ExportTraceServiceResponse(partial_success=partial).SerializeToString()
+    if not refused:
+        return Answer()
+    return Answer(refused, f"this export came before; {refused} of its spans were refused then")
 
 
 def _doubts(flags: Mapping[str, int]) -> str:

@@ -64,7 +64,7 @@ class UnsupportedTypeError(UnsupportedError):
     """The body is of a content type that is not read here."""
 
     code, http = code_pb2.UNIMPLEMENTED, 415
-    headers = MappingProxyType({"accept": "application/x-protobuf"})
+    headers = MappingProxyType({"accept": "application/x-protobuf, application/json"})
 
 
 class UnsupportedEncodingError(UnsupportedError):

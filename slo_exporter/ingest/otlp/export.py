@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from slo_exporter.sli.records import RequestBatch
+
+Encoding = Literal["protobuf", "json"]
+"""How a body is written; its answer is written the same way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,9 @@
 """
 OTLP over HTTP: a bare ASGI application for ``POST /v1/traces``.
 
-Errors are google.rpc.Status messages: protobuf to a request in protobuf (H07),
-JSON to everyone else. A body is bounded while it is read (H11) and while it is
-decompressed (H12).
+A request in protobuf is answered in protobuf, one in JSON in JSON (H01, H02).
+Errors are google.rpc.Status messages, in JSON to everyone else too (H07). A body
+is bounded while it is read (H11) and while it is decompressed (H12).
 """
 
 import asyncio
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
-from google.protobuf.json_format import MessageToJson
 
 from slo_exporter.ingest.otlp import answers
 from slo_exporter.ingest.otlp.errors import (
@@ -27,12 +26,16 @@ from slo_exporter.ingest.otlp.errors import (
     UnsupportedEncodingError,
     UnsupportedTypeError,
 )
+from slo_exporter.ingest.otlp.export import Encoding
 from slo_exporter.ingest.otlp.in_flight import Lease
 from slo_exporter.ingest.otlp.receiver import Receiver
 
 PATH: Final = "/v1/traces"
 PROTOBUF: Final = "application/x-protobuf"
 JSON: Final = "application/json"
+
+_ENCODINGS: Final[Mapping[str, Encoding]] = {PROTOBUF: "protobuf", JSON: "json"}
+"""The encoding of each content type that is read."""
 
 _IS_GZIP: Final[Mapping[str, bool]] = {"": False, "identity": False, "gzip": True, "x-gzip": True}
 """Content encodings; x-gzip is gzip (RFC 9110, section 8.4.1.3)."""
@@ -82,7 +85,7 @@ class OtlpHttpApp:
             await _send(send, _failure(error, media_type))
         else:
             if answer is not None:
-                await _send(send, _Reply(200, {"content-type": PROTOBUF}, answer))
+                await _send(send, _Reply(200, {"content-type": media_type}, answer))
 
     def _route(self, method: str, path: str) -> None:
         if path == "/":
@@ -103,14 +106,14 @@ class OtlpHttpApp:
     ) -> bytes | None:
         with self._receiver.counting_failures("http"):
             self._route(scope["method"], scope["path"])
-            _check_type(media_type)
+            encoding = _encoding(media_type)
             is_gzip = _is_gzip(headers.get("content-encoding", ""))
             self._check_size(int(headers.get("content-length", 0)))
             with self._receiver.in_flight.lease() as lease:
                 body = await self._body_in_time(receive, lease)
         if body is None:
             return None
-        return await self._receiver.receive(body, "http", gzip_limit=self._max_bytes if is_gzip else None)
+        return await self._receiver.receive(body, "http", encoding, gzip_limit=self._max_bytes if is_gzip else None)
 
     async def _body_in_time(self, receive: Receive, lease: Lease) -> bytes | None:
         try:
@@ -143,12 +146,12 @@ def _plain_word(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
 
-def _check_type(media_type: str) -> None:
-    if media_type == PROTOBUF:
-        return
-    if media_type == JSON:
-        raise UnsupportedTypeError(f"OTLP/JSON is not read here: send {PROTOBUF}")
-    raise UnsupportedTypeError(f"content type {media_type[:100] or '(none)'} is not OTLP: send {PROTOBUF}")
+def _encoding(media_type: str) -> Encoding:
+    encoding = _ENCODINGS.get(media_type)
+    if encoding is None:
+        told = media_type[:100] or "(none)"
+        raise UnsupportedTypeError(f"content type {told} is not OTLP: send {PROTOBUF} or {JSON}")
+    return encoding
 
 
 def _is_gzip(encoding: str) -> bool:
@@ -162,9 +165,9 @@ def _failure(error: ExportError, media_type: str) -> _Reply:
     status, headers = answers.status(error), dict(error.headers)
     if isinstance(error, RefusedError):
         headers["retry-after"] = str(max(1, math.ceil(error.retry_seconds)))
-    if media_type == PROTOBUF:
-        return _Reply(error.http, headers | {"content-type": PROTOBUF}, status.SerializeToString())
-    return _Reply(error.http, headers | {"content-type": JSON}, MessageToJson(status, indent=None).encode())
+    encoding = _ENCODINGS.get(media_type, "json")
+    headers["content-type"] = media_type if media_type in _ENCODINGS else JSON
+    return _Reply(error.http, headers, answers.WRITERS[encoding](status))
 
 
 async def _send(send: Send, reply: _Reply) -> None:

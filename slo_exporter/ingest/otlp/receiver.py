@@ -14,10 +14,11 @@ Rules of this module:
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Final, Literal
 
@@ -26,7 +27,7 @@ import structlog
 from slo_exporter.clock import Clock
 from slo_exporter.ingest.otlp.answers import repeated, success
 from slo_exporter.ingest.otlp.errors import ExportError, FailedError, RefusedError
-from slo_exporter.ingest.otlp.export import Sink
+from slo_exporter.ingest.otlp.export import Encoding, Sink
 from slo_exporter.ingest.otlp.gzip_body import gunzip
 from slo_exporter.ingest.otlp.in_flight import InFlight, Lease
 from slo_exporter.ingest.otlp.reader import Reader, Reading
@@ -93,17 +94,20 @@ class Receiver:
         self._under_way: set[asyncio.Task[bytes]] = set()
         self._known_bugs: set[type[Exception]] = set()
 
-    async def receive(self, body: bytes, protocol: Protocol, *, gzip_limit: int | None = None) -> bytes:
+    async def receive(
+        self, body: bytes, protocol: Protocol, encoding: Encoding = "protobuf", *, gzip_limit: int | None = None
+    ) -> bytes:
         """
         Decode, keep and answer one export.
 
         Args:
             body: the message as it came.
             protocol: which listener brought it.
+            encoding: how the message is written, once decompressed.
             gzip_limit: set when *body* is gzip: the most bytes it may become.
 
         Returns:
-            A serialised ExportTraceServiceResponse.
+            An ExportTraceServiceResponse in the same encoding.
 
         Raises:
             ExportError: it is not kept; only after a `RefusedError` is it to
@@ -111,11 +115,16 @@ class Receiver:
         """
         with self.counting_failures(protocol):
             lease = self.in_flight.lease(len(body))
-        task = asyncio.create_task(self._take(body, protocol, gzip_limit, lease))
+        read = partial(self._read, body, encoding, gzip_limit, lease)
+        task = asyncio.create_task(self._take(read, protocol, encoding))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         task.add_done_callback(lambda _: lease.close())
         return await asyncio.shield(task)
+
+    def read_with(self, reader: Reader) -> None:
+        """Read what comes from now on with *reader*: SLOs name other attributes."""
+        self._reader = reader
 
     @contextmanager
     def counting_failures(self, protocol: Protocol) -> Iterator[None]:
@@ -131,23 +140,24 @@ class Receiver:
             self._count_failure(failed, protocol)
             raise failed from bug
 
-    async def _take(self, body: bytes, protocol: Protocol, gzip_limit: int | None, lease: Lease) -> bytes:
+    async def _take(self, read: Callable[[], Reading | ExportError], protocol: Protocol, encoding: Encoding) -> bytes:
         with self.counting_failures(protocol):
             loop = asyncio.get_running_loop()
-            reading = await loop.run_in_executor(self._workers, self._read, body, gzip_limit, lease)
+            reading = await loop.run_in_executor(self._workers, read)
             if isinstance(reading, ExportError):
                 raise reading
             refused = await self._sink.submit(reading.export)
             self._count(reading, protocol)
             is_first = refused == reading.refusals.count
-            return success(reading.refusals, reading.flags) if is_first else repeated(refused)
+            answer = success(reading.refusals, reading.flags) if is_first else repeated(refused)
+            return answer.written(encoding)
 
-    def _read(self, body: bytes, gzip_limit: int | None, lease: Lease) -> Reading | ExportError:
+    def _read(self, body: bytes, encoding: Encoding, gzip_limit: int | None, lease: Lease) -> Reading | ExportError:
         """Read in a worker thread; an error comes back without the frames, which hold the body in pieces."""
         try:
             plain = body if gzip_limit is None else gunzip(body, gzip_limit, lease.grow)
             with self._turn if len(plain) < _LARGE_BYTES else nullcontext():
-                return self._reader.read(plain, self._clock.now_ns())
+                return self._reader.read(plain, self._clock.now_ns(), encoding)
         except ExportError as error:
             error.__context__ = None
             return error.with_traceback(None)
