@@ -5,4 +5,5 @@ The command line: one file a command, thin; a command imports what it needs when
 |---|---|
 | serve, check | the configuration |
 | status, release-check | a running server, over HTTP |
+| explain | the reader of spans |
 """

@@ -5,21 +5,21 @@ Colours and bars only help: every fact is there as text. A pipe gets no colour
 and no broken line.
 """
 
-import os
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
-import click
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from slo_exporter.cli import terminal
 from slo_exporter.slo.release import Decision
 from slo_exporter.slo.report import State
 from slo_exporter.web import wording
-from slo_exporter.web.api.models import BudgetAnswer, ReleaseAnswer, SloItem
+from slo_exporter.web.api.models import BudgetAnswer, ReleaseAnswer, SloAnswer, SloItem
+from slo_exporter.web.board import Source
 
 _STATE_STYLES: Final = {
     State.OK: "green",
@@ -29,65 +29,49 @@ _STATE_STYLES: Final = {
     State.NO_DATA: "dim",
 }
 _DECISION_STYLES: Final = {Decision.ALLOW: "green", Decision.DENY: "red", Decision.UNDECIDED: "yellow"}
-_PIPE_COLUMNS: Final = 240
+_SOURCES: Final = {Source.FILE: "a file", Source.API: "the API"}
 _WIDE: Final = 100
 """Columns of a terminal from which on the table has room for bars and for air."""
 
 
 def show_list(slos: Sequence[SloItem]) -> None:
     """Print a table of SLOs, and why those that are not ok are not."""
-    console = _console()
+    console = terminal.console()
     if not slos:
-        _print(console, "There is no SLO.")
+        terminal.show(console, "There is no SLO.")
         return
     notes = _grid(2)
     for slo in slos:
         if slo.state is not State.OK:
             notes.add_row(_name(slo), slo.reason)
     why: list[RenderableType] = ["", notes] if notes.rows else []
-    _print(console, _table(slos, console), *why)
+    terminal.show(console, _table(slos, console), *why)
 
 
-def show_detail(budget: BudgetAnswer) -> None:
-    """Print every number of one SLO."""
-    console = _console()
+def show_detail(budget: BudgetAnswer, declared: SloAnswer) -> None:
+    """Print what one SLO is, and every number of it."""
+    console = terminal.console()
     title = Text.assemble((_name(budget), "bold"), "  ", _state(budget.state))
     facts = _grid(2)
-    for name, value in _facts(budget, console).items():
+    for name, value in _facts(budget, declared, console).items():
         facts.add_row(Text(name, "dim"), value)
-    _print(console, title, budget.reason, "", facts)
+    terminal.show(console, title, budget.reason, "", facts)
 
 
 def show_release(service: str, release: ReleaseAnswer) -> None:
     """Print a decision, its reasons, and the SLOs it rests on."""
-    console = _console()
+    console = terminal.console()
     title = Text.assemble((release.decision, f"bold {_DECISION_STYLES[release.decision]}"), "  ", service)
     reasons = _grid(3)
     for reason in release.reasons:
         reasons.add_row(reason.slo, wording.words(reason.code), reason.message)
     listed = [Padding(reasons, (0, 0, 0, 2), expand=False)] if reasons.rows else []
-    _print(console, title, *listed, "", _table(release.slos, console))
-
-
-def _console() -> Console:
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _PIPE_COLUMNS
-    return console
-
-
-def _print(console: Console, *parts: RenderableType) -> None:
-    with console.capture() as captured:
-        console.print(Group(*parts))
-    # Cells are padded to their width; the last one of a line need not be.
-    for line in captured.get().splitlines():
-        # Not console.print: at a closed pipe rich exits with 1, and that means no.
-        click.echo(line.rstrip(), color=True)
+    terminal.show(console, title, *listed, "", _table(release.slos, console))
 
 
 def _table(slos: Sequence[SloItem | BudgetAnswer], console: Console) -> Table:
     is_wide = console.width >= _WIDE
-    table = Table(box=None, padding=(0, 2 if is_wide else 1, 0, 0), pad_edge=False, header_style="dim")
+    table = terminal.table(is_wide=is_wide)
     table.add_column("SLO", overflow="fold", ratio=1)
     table.add_column("objective", no_wrap=True)
     table.add_column("SLI", justify="right", no_wrap=True)
@@ -124,23 +108,26 @@ def _grid(columns: int) -> Table:
     return grid
 
 
-def _facts(budget: BudgetAnswer, console: Console) -> dict[str, Text | str]:
+def _facts(budget: BudgetAnswer, declared: SloAnswer, console: Console) -> dict[str, Text | str]:
     objective, counted, error_budget = Decimal(budget.objective), budget.events, budget.budget
     rates = budget.burn_rate.model_dump(by_alias=True)
     rates[budget.window] = rates.pop("window")
     left = _left(error_budget.remaining_ratio, budget.state, 20, console)
+    events = "slices" if declared.indicator.timeslice else "events"
     remaining, allowed = wording.events(error_budget.remaining_events), wording.events(error_budget.allowed_bad)
     return {
+        "good": declared.indicator.good,
         "objective": f"{wording.objective(objective)} over {budget.window}",
         "window": f"{wording.instant(budget.from_)} to {wording.instant(budget.to)}",
         "SLI": wording.sli(budget.sli, objective),
-        "events": f"{counted.good:,} good, {counted.bad:,} bad, {counted.excluded:,} excluded",
-        "budget left": Text.assemble(left, f", {remaining} of {allowed} events"),
+        events: f"{counted.good:,} good, {counted.bad:,} bad, {counted.excluded:,} excluded",
+        "budget left": Text.assemble(left, f", {remaining} of {allowed} {events}"),
         "runs out": _runs_out(error_budget.exhausts_in_seconds, rates["1h"]),
         "burn rate": ", ".join(f"{window} {wording.burn(rate)}" for window, rate in rates.items()),
         "coverage": wording.share(budget.coverage_ratio),
         "newest event": wording.age(budget.data_age_seconds),
         "complete until": wording.instant(budget.as_of),
+        "defined in": f"{_SOURCES[declared.source]}, counted so since {wording.instant(declared.since)}",
     }
 
 

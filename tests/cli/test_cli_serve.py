@@ -30,7 +30,7 @@ def test_settings_and_slos_reach_the_daemon(config: Path, monkeypatch: pytest.Mo
     """Flags go before the file; the exit code is the daemon's."""
     given: list[tuple[Settings, Sequence[Slo], bool]] = []
 
-    def run(settings: Settings, slos: Sequence[Slo], *, demo: bool) -> int:
+    def run(settings: Settings, slos: Sequence[Slo], _read_files: object, *, demo: bool) -> int:
         given.append((settings, slos, demo))
         return 7
 

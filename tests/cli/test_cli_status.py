@@ -1,6 +1,7 @@
 """`slo-exporter status`."""
 
 import json
+from dataclasses import replace
 
 import httpx2
 import pytest
@@ -10,6 +11,8 @@ from chat import Serve, Server, app, board
 from starlette.responses import Response
 
 from slo_exporter.cli.main import main
+from slo_exporter.sli.condition import parse
+from slo_exporter.sli.indicator import Indicator, Selector
 from slo_exporter.web.api.slos import MOST_ITEMS
 
 
@@ -53,6 +56,7 @@ def test_one_slo_is_shown_in_detail(chat: Server, capsys: pytest.CaptureFixture[
         "chat/availability  exhausted",
         "123 bad events, 100 allowed in 30d",
         "",
+        "good            outcome == ok",
         "objective       99.9% over 30d",
         "window          2026-10-31 12:00:00 UTC to 2026-11-30 12:00:05 UTC",
         "SLI             99.87%",
@@ -63,8 +67,23 @@ def test_one_slo_is_shown_in_detail(chat: Server, capsys: pytest.CaptureFixture[
         "coverage        100.0%",
         "newest event    10s ago",
         "complete until  2026-11-30 12:00:03 UTC",
+        "defined in      a file, counted so since 2026-11-21 12:00:03 UTC",
     ]
-    assert chat.asked == ["/api/v1/slos/chat/availability/budget"]
+    assert chat.asked == ["/api/v1/slos/chat/availability/budget", "/api/v1/slos/chat/availability"]
+
+
+def test_a_time_slice_slo_counts_slices(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its condition names the width, and its events are slices."""
+    indicator = Indicator(Selector("chat"), parse("p99(e2e) <= 80ms"), timeslice_s=60)
+    serve(app(LedgerBoard([replace(slo("p99"), indicator=indicator)], [(9_990, 10, 0)])))
+
+    assert main(["status", "chat/p99"]) == 0
+    lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines() if "  " in line)
+    assert {key: lines[key].strip() for key in ("good", "slices")} == {
+        "good": "p99(e2e) <= 80ms each 1m",
+        "slices": "9,990 good, 10 bad, 0 excluded",
+    }
+    assert lines["budget left"].endswith("90.0%, 90 of 100 slices")
 
 
 @pytest.mark.usefixtures("chat")

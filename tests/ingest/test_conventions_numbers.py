@@ -1,5 +1,6 @@
 """Attributes to nanoseconds and counts, against Python's own arithmetic."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo_exporter.clock import SECOND_NS
-from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Match, Source
-from slo_exporter.ingest.otlp.conventions.numbers import LONGEST_NS, MOST, counts, durations, fields_of
+from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Source
+from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances, fields_of
+from slo_exporter.ingest.otlp.conventions.match import Match
+from slo_exporter.ingest.otlp.conventions.numbers import LONGEST_NS, MOST, counts, durations
 from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch, ValueKind
 from slo_exporter.sli.records import MISSING, missing_texts
 
@@ -76,3 +79,34 @@ def test_a_mean_gap_is_exact(e2e: int, ttft: int, tokens: int) -> None:
     fields = fields_of(one_span(e2e, ttft=ttft, tokens=tokens), DERIVING)
     expected = round(Fraction(e2e - ttft, tokens - 1)) if e2e >= ttft else MISSING
     assert fields["inter_token"].tolist() == [expected]
+
+
+@given(st.integers(0, 10**18), st.integers(0, MOST), st.integers(1, MOST))
+def test_gaps_of_several_sequences_are_exact(total: int, tokens: int, sequences: int) -> None:
+    """Total / (tokens / sequences − 1), half to even; missing below two tokens a sequence."""
+    deriving = replace(DERIVING, sequences="sequences")
+    fields = fields_of(one_span(total, ttft=0, tokens=tokens, sequences=sequences), deriving)
+    gaps = Fraction(tokens, sequences) - 1
+    expected = round(total / gaps) if gaps >= 1 and total < LONGEST_NS else MISSING
+    assert fields["inter_token"].tolist() == [expected]
+
+
+def test_where_each_value_comes_from_is_told_when_asked() -> None:
+    """An attribute, the span itself, other fields; the values are the same."""
+    told: Provenances = {}
+    convention = replace(DERIVING, derived=(*DERIVING.derived, Derived(field="step", plus=("e2e",))))
+    span = one_span(100, ttft=10, tokens=4)
+    fields = fields_of(span, convention, told=told)
+    assert {name: column.tolist() for name, column in told.items()} == {
+        "ttft": [Provenance.ATTRIBUTE],
+        "completion_tokens": [Provenance.ATTRIBUTE],
+        "e2e": [Provenance.SPAN],
+        "inter_token": [Provenance.DERIVED],
+        "step": [Provenance.SPAN],
+    }
+    assert {name: column.tolist() for name, column in fields.items()} == {
+        name: column.tolist() for name, column in fields_of(span, convention).items()
+    }
+    one_token: Provenances = {}
+    fields_of(one_span(100, ttft=10, tokens=1), convention, told=one_token)
+    assert one_token["inter_token"].tolist() == [0]

@@ -130,9 +130,9 @@ def test_start_up_spans_teach_that_there_is_an_engine(
     assert len(export.requests) == 0
 
 
-@pytest.mark.parametrize("scope", ["vllmish", "vllm.llm_engine", "vllm.v1x", "vllm"])
+@pytest.mark.parametrize("scope", ["vllmish", "vllm.v1x", "vllm"])
 def test_other_scopes_teach_nothing(reader: Reader, span: SpanOf, export_body: BodyOf, now_ns: int, scope: str) -> None:
-    """V0's requests are not read, so beside them the HTTP spans must go on counting."""
+    """Beside what is not read the HTTP spans must go on counting."""
     export = reader.read(export_body(span(name="llm_request"), scope=scope), now_ns).export
     assert (export.engines, export.results["request"]) == (frozenset(), 0)
 

@@ -3,12 +3,16 @@
 import re
 from pathlib import Path
 
+import pytest
 from google.rpc import code_pb2
 
 from slo_exporter.ingest.otlp import errors
+from slo_exporter.ingest.otlp.conventions.convention import Convention
+from slo_exporter.ingest.otlp.conventions.gen_ai import GEN_AI
 from slo_exporter.ingest.otlp.conventions.http_server import HTTP_SERVER
 from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS
-from slo_exporter.ingest.otlp.conventions.vllm import VLLM
+from slo_exporter.ingest.otlp.conventions.training import TRAINING
+from slo_exporter.ingest.otlp.conventions.vllm import VLLM, VLLM_V0
 from slo_exporter.ingest.otlp.decode import MOST_PARTS
 from slo_exporter.ingest.otlp.errors import ExportError
 from slo_exporter.ingest.otlp.refusals import REASONS
@@ -18,10 +22,13 @@ PAGE = (Path(__file__).parents[2] / "docs/reference/spans.md").read_text()
 
 def rows(heading: str) -> dict[str, str]:
     """The table rows under a heading, by the words in code type of their first cell."""
-    section = PAGE.partition(f"{heading}\n")[2]
-    section = re.split(r"^#", section, maxsplit=1, flags=re.MULTILINE)[0]
-    lines = re.findall(r"^\| (`.*?) \| (.*) \|$", section, re.MULTILINE)
+    lines = re.findall(r"^\| (`.*?) \| (.*) \|$", section(heading), re.MULTILINE)
     return {word: rest for first, rest in lines for word in re.findall(r"`(.+?)`", first)}
+
+
+def section(heading: str) -> str:
+    """What stands under a heading."""
+    return re.split(r"^#", PAGE.partition(f"{heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def kinds(root: type[ExportError]) -> list[type[ExportError]]:
@@ -60,7 +67,8 @@ def test_every_result_and_flag_is_on_the_page() -> None:
 
 def test_every_framework_is_on_the_page_in_order() -> None:
     """The first that matches claims a span."""
-    assert list(rows("## Who claims a span")) == [convention.framework for convention in CONVENTIONS]
+    of_table = [line.split("`")[1] for line in section("## Who claims a span").splitlines() if line.startswith("| `")]
+    assert of_table == list(dict.fromkeys(convention.framework for convention in CONVENTIONS))
 
 
 def test_the_table_of_vllm_is_the_conventions() -> None:
@@ -75,10 +83,28 @@ def test_the_table_of_vllm_is_the_conventions() -> None:
     assert set(table) == {source.key for source in VLLM.fields.values()} | {VLLM.request_id} | derived
 
 
+@pytest.mark.parametrize(("heading", "convention"), [("### GenAI clients", GEN_AI), ("### Training steps", TRAINING)])
+def test_the_tables_of_attributes_are_the_conventions(heading: str, convention: Convention) -> None:
+    """Every name of every key, with the field it holds and the unit."""
+    table = rows(heading)
+
+    for field, source in convention.fields.items():
+        for key in source.keys:
+            told, _, unit = table[key].partition(" | ")
+            assert told.startswith(f"`{field}`")
+            assert unit == (source.unit or field.split("_")[-1])
+
+
+def test_the_derived_fields_of_v0_are_the_conventions() -> None:
+    """In the order in which they are derived."""
+    derived = list(dict.fromkeys(derived.field for derived in VLLM_V0.derived))
+    assert list(rows("### vLLM (engine V0, 0.4.3 to 0.8.5)")) == derived
+
+
 def test_every_key_and_scope_that_is_read_is_on_the_page() -> None:
     """In code type; a prefix of scopes ends in a star."""
     keys = {key for convention in CONVENTIONS for key in convention.keys}
-    scopes = {f"{scope}*" if scope.endswith(".") else scope for scope in VLLM.engine_scopes}
+    scopes = {f"{scope}*" if scope.endswith(".") else scope for scope in VLLM.engine_scopes + VLLM_V0.engine_scopes}
 
     assert [word for word in sorted(keys | scopes) if f"`{word}`" not in PAGE] == []
     assert HTTP_SERVER.engine_scopes == ()

@@ -7,38 +7,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from slo_exporter.ingest.otlp.conventions.match import Match
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.records import Mask, Outcome, View
 
 STATUS_OK: Final = 1
 STATUS_ERROR: Final = 2
 """OTLP StatusCode."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
-    """Which spans; what is left empty is not asked."""
-
-    scopes: frozenset[str] = frozenset()
-    names: frozenset[str] = frozenset()
-    kinds: frozenset[int] = frozenset()
-    """OTLP SpanKind numbers."""
-    attributes: tuple[str, ...] = ()
-    """The span has a value for any of these keys."""
-
-    def mask(self, spans: SpanBatch) -> Mask:
-        """The spans that match."""
-        mask = np.ones(len(spans), dtype=np.bool_)
-        if self.scopes:
-            mask &= spans.scope.among(self.scopes)
-        if self.names:
-            mask &= spans.name.among(self.names)
-        if self.kinds:
-            mask &= np.isin(spans.kind, list(self.kinds))
-        if self.attributes:
-            columns = [spans.attributes[key] for key in self.attributes if key in spans.attributes]
-            mask &= np.logical_or.reduce([np.zeros(len(spans), dtype=np.bool_), *(c.kind != 0 for c in columns)])
-        return mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +24,13 @@ class Source:
     unit: str = ""
     """Of a duration, a key of `UNIT_NS`; empty for a count."""
     zero_is_missing: bool = False
+    also: tuple[str, ...] = ()
+    """Other names of the same, in the same unit: the first with a value holds."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every key, in order of precedence."""
+        return (self.key, *self.also)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +45,20 @@ class Derived:
     plus: tuple[str, ...]
     minus: tuple[str, ...] = ()
     per_gap: bool = False
-    """Divided by completion_tokens − 1: missing for fewer than two tokens."""
+    """
+    Divided by the gaps between tokens: completion_tokens / sequences − 1.
+
+    Missing for fewer than two tokens a sequence.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Spans that belong to a request and never count."""
+
+    match: Match
+    field: str = ""
+    """The duration that they fill in the request that is their parent: the union of their intervals."""
 
 
 def outcome_of_status(spans: SpanBatch) -> NDArray[np.uint8]:
@@ -79,8 +74,8 @@ class Convention:
     view: View = View.SERVER
     requests: Match
     """The one span that counts."""
-    parts: Match | None = None
-    """Spans that belong to a request and never count."""
+    parts: tuple[Part, ...] = ()
+    """In order: the first that matches claims a span."""
     probe: Callable[[SpanBatch, tuple[str, ...]], Mask] | None = None
     """Which of the request spans only ask for health, given the routes to ignore."""
     yields: bool = False
@@ -96,6 +91,8 @@ class Convention:
     """Number fields by name; e2e is the span's duration where it has no value."""
     derived: tuple[Derived, ...] = ()
     """In order: one may use what an earlier one gave."""
+    sequences: str = ""
+    """The key of how many sequences completion_tokens is the sum of; 1 where it has no value."""
     request_id: str = ""
     models: tuple[str, ...] = ("gen_ai.response.model", "gen_ai.request.model")
     """Keys of the model, first known wins; on the span, then on the resource."""
@@ -106,6 +103,13 @@ class Convention:
     @property
     def keys(self) -> frozenset[str]:
         """Every span attribute key that it asks for."""
-        matches = self.requests.attributes + (self.parts.attributes if self.parts else ())
-        sources = tuple(source.key for source in self.fields.values())
-        return frozenset((*matches, *sources, self.request_id, *self.models, *self.also_reads)) - {""}
+        matches = (self.requests, *(part.match for part in self.parts))
+        own = (self.request_id, self.sequences, *self.models, *self.also_reads)
+        sources = (key for source in self.fields.values() for key in source.keys)
+        return frozenset((*own, *sources)).union(*(match.span_keys for match in matches)) - {""}
+
+    @property
+    def resource_keys(self) -> frozenset[str]:
+        """Every resource attribute key that it asks for."""
+        matches = (self.requests, *(part.match for part in self.parts))
+        return frozenset(self.models).union(*(match.ranks for match in matches))

@@ -14,14 +14,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slo_exporter.ingest.otlp.conventions.convention import STATUS_ERROR, STATUS_OK, Convention, Match
+from slo_exporter.ingest.otlp.conventions.convention import STATUS_ERROR, STATUS_OK, Convention, Part
+from slo_exporter.ingest.otlp.conventions.match import INTERNAL, SERVER, Match
 from slo_exporter.ingest.otlp.conventions.numbers import counts, numbers
 from slo_exporter.ingest.otlp.conventions.texts import text_of
 from slo_exporter.ingest.otlp.spans import SpanBatch, ValueKind
 from slo_exporter.sli.records import Ints, Mask, Outcome
 
-_INTERNAL: Final = 1
-_SERVER: Final = 2
 _STATUS_CODES: Final = ("http.response.status_code", "http.status_code")
 _ERROR_TYPE: Final = "error.type"
 _PATHS: Final = ("http.route", "url.path", "http.target")
@@ -97,9 +96,9 @@ def _status_code(spans: SpanBatch) -> Ints:
 
 HTTP_SERVER: Final = Convention(
     framework="http",
-    requests=Match(kinds=frozenset({_SERVER}), attributes=("http.request.method", "http.method")),
+    requests=Match(kinds=frozenset({SERVER}), attributes=("http.request.method", "http.method")),
     # ASGI instrumentation writes a span per message of a request or response.
-    parts=Match(kinds=frozenset({_INTERNAL}), attributes=("asgi.event.type",)),
+    parts=(Part(match=Match(kinds=frozenset({INTERNAL}), attributes=("asgi.event.type",))),),
     probe=is_probe,
     yields=True,
     outcome=outcome,

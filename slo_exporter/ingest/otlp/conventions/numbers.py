@@ -6,16 +6,13 @@ whole where it must be, negative or absurdly large is missing.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Source
 from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch, ValueKind
-from slo_exporter.sli.condition import UNIT_NS
-from slo_exporter.sli.records import FIELDS, MISSING, Ints, Kind, Mask
+from slo_exporter.sli.records import MISSING, Ints, Mask
 
 LONGEST_NS: Final = 10**18
 """Durations of 1e9 s and more are missing: 32 years is a broken clock."""
@@ -27,33 +24,10 @@ _NUMERIC: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCI
 """Read in one way only: a long text costs its length."""
 
 
-def fields_of(spans: SpanBatch, convention: Convention) -> dict[str, Ints]:
-    """Every number field that *convention* knows, `MISSING` where unknown."""
-    fields = _durations_of(spans, {n: s for n, s in convention.fields.items() if FIELDS[n] is Kind.DURATION})
-    for name, source in convention.fields.items():
-        if FIELDS[name] is Kind.COUNT:
-            fields[name] = counts(numbers(spans.attributes.get(source.key), len(spans)))
-    fields["e2e"] = _filled(fields.get("e2e"), span_durations(spans))
-    for derived in convention.derived:
-        fields[derived.field] = _filled(fields.get(derived.field), _derive(fields, derived))
-    return fields
-
-
-def _durations_of(spans: SpanBatch, sources: Mapping[str, Source]) -> dict[str, Ints]:
-    """All durations at once, one row a field: a step of numpy costs the same for one and for ten."""
-    if not sources:
-        return {}
-    values = np.stack([numbers(spans.attributes.get(source.key), len(spans)) for source in sources.values()])
-    units = np.array([[UNIT_NS[source.unit]] for source in sources.values()])
-    no_zero = np.array([[source.zero_is_missing] for source in sources.values()])
-    columns = durations(values, units)
-    return dict(zip(sources, np.where(no_zero & (columns == 0), MISSING, columns), strict=True))
-
-
 def span_durations(spans: SpanBatch) -> Ints:
     """End − start; missing where negative."""
     duration = spans.end_ns - spans.start_ns
-    return _where((duration >= 0) & (duration < LONGEST_NS), duration)
+    return known_only((duration >= 0) & (duration < LONGEST_NS), duration)
 
 
 def numbers(attribute: Attribute | None, rows: int) -> Floats:
@@ -87,31 +61,10 @@ def counts(values: Floats) -> Ints:
     return _whole((values >= 0) & (values <= MOST) & (values == np.floor(values)), values)
 
 
-def _derive(fields: Mapping[str, Ints], derived: Derived) -> Ints:
-    columns = [fields[name] for name in (*derived.plus, *derived.minus)]
-    signs = [1] * len(derived.plus) + [-1] * len(derived.minus)
-    known = np.logical_and.reduce([column != MISSING for column in columns])
-    total = np.sum([sign * np.where(known, column, 0) for sign, column in zip(signs, columns, strict=True)], axis=0)
-    total = _where(known & (total >= 0), total)
-    return _per_gap(total, fields["completion_tokens"]) if derived.per_gap else total
-
-
-def _per_gap(total: Ints, tokens: Ints) -> Ints:
-    """Total / (tokens − 1), exactly, half to even."""
-    known = (total != MISSING) & (tokens > 1)
-    gaps = np.where(known, tokens - 1, 1)
-    quotient, rest = np.divmod(np.where(known, total, 0), gaps)
-    up = (2 * rest > gaps) | ((2 * rest == gaps) & (quotient % 2 == 1))
-    return _where(known, quotient + up)
-
-
-def _filled(column: Ints | None, otherwise: Ints) -> Ints:
-    return otherwise if column is None else np.where(column == MISSING, otherwise, column)
-
-
 def _whole(known: Mask, values: Floats) -> Ints:
-    return _where(known, np.where(known, values, 0).astype(np.int64))
+    return known_only(known, np.where(known, values, 0).astype(np.int64))
 
 
-def _where(known: Mask, column: Ints) -> Ints:
+def known_only(known: Mask, column: Ints) -> Ints:
+    """The column where *known*, else `MISSING`."""
     return np.where(known, column, MISSING)

@@ -5,19 +5,37 @@ The same for every framework: what differs stands in its `Convention`.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from slo_exporter.ingest.otlp.conventions.convention import Convention
-from slo_exporter.ingest.otlp.conventions.numbers import fields_of
+from slo_exporter.ingest.otlp.conventions.fields import Provenances, fields_of
+from slo_exporter.ingest.otlp.conventions.parts import Parts
 from slo_exporter.ingest.otlp.conventions.texts import canonical, first_known, hash64, mapped, text_of
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.records import RequestBatch, Texts, Words
 from slo_exporter.sli.seen import mix
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What the operator says about requests."""
+
+    selector_keys: frozenset[str]
+    """Attribute keys that the selectors of SLOs name."""
+    models: Mapping[str, str]
+    """service.name → model, where neither span nor resource names one."""
+    ignore_routes: tuple[str, ...]
+    """HTTP routes that are probes; ``*`` at the end: any rest."""
+
+
 def records_of(
-    spans: SpanBatch, convention: Convention, selector_keys: frozenset[str], models: Mapping[str, str]
+    spans: SpanBatch,
+    convention: Convention,
+    declared: Declared,
+    parts: Parts,
+    told: Provenances | None = None,
 ) -> RequestBatch:
     """
     Say what *spans*, all of them requests of *convention*, tell.
@@ -25,8 +43,9 @@ def records_of(
     Args:
         spans: one row a request.
         convention: how their framework writes.
-        selector_keys: attribute keys that the selectors of SLOs name.
-        models: service.name → model, where neither span nor resource names one.
+        declared: what the operator says.
+        parts: the part spans of the same export, by the field that they fill.
+        told: filled with where each number comes from, see `fields_of`.
     """
     rows = len(spans)
     service = hash64(spans.service)
@@ -43,17 +62,17 @@ def records_of(
         yields=np.full(rows, convention.yields, dtype=np.bool_),
         shadowed=np.zeros(rows, dtype=np.bool_),
         service=spans.service,
-        model=_model(spans, convention, models),
+        model=_model(spans, convention, declared.models),
         framework=Texts((convention.framework,), np.zeros(rows, dtype=np.int32)),
-        fields=fields_of(spans, convention),
-        attributes={key: _attribute(spans, key) for key in selector_keys},
+        fields=fields_of(spans, convention, parts, told),
+        attributes={key: _attribute(spans, key) for key in declared.selector_keys},
     )
 
 
 def _model(spans: SpanBatch, convention: Convention, models: Mapping[str, str]) -> Texts:
     columns = [source.get(key) for source in (spans.attributes, spans.resource) for key in convention.models]
-    declared = mapped(spans.service, models.get)
-    return first_known([*(text_of(column, len(spans)) for column in columns), declared])
+    of_service = mapped(spans.service, models.get)
+    return first_known([*(text_of(column, len(spans)) for column in columns), of_service])
 
 
 def _attribute(spans: SpanBatch, key: str) -> Texts:

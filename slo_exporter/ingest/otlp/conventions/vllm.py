@@ -1,24 +1,42 @@
 """
-vLLM, engine V1 (0.10 and later).
+vLLM: engine V1 (0.10 and later), and engine V0 (0.4.3 to 0.8.5).
 
 The engine writes one SERVER span per finished request, after the fact: what
-counts is in its attributes, in seconds. A child of ``n > 1`` has a span of its
-own with the same request id. Aborted and refused requests have none, so the
-HTTP spans around it tell of failures.
+counts is in its attributes, in seconds. Aborted and refused requests have none,
+so the HTTP spans around it tell of failures.
 
-Source: vllm/v1/engine/output_processor.py and vllm/tracing of vLLM 0.32.
+V1 writes a span for each child of ``n > 1``, with the same request id. V0 writes
+one for all of them, in which ``completion_tokens`` is their sum; it times
+neither prefill nor decode, and its queue holds what comes before the queue too.
+The first releases with V1 spans wrote them into V0's scope.
+
+Source: vllm/v1/engine/output_processor.py and vllm/tracing of vLLM 0.32;
+vllm/engine/llm_engine.py and vllm/tracing.py of vLLM 0.5.4 and 0.8.5.
 """
 
+from dataclasses import replace
 from typing import Final
 
-from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Match, Source
+from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Source
+from slo_exporter.ingest.otlp.conventions.match import Match
 
 _SCOPE: Final = "vllm.tracing.otel"
+_SCOPE_V0: Final = "vllm.llm_engine"
+_NAMES: Final = frozenset({"llm_request"})
+
+_DIFFERENCES: Final = (
+    Derived(field="preprocess", plus=("ttft",), minus=("queue", "prefill")),
+    Derived(field="postprocess", plus=("e2e",), minus=("ttft", "decode")),
+)
+_TOTALS: Final = (
+    Derived(field="inference", plus=("prefill", "decode")),
+    Derived(field="inter_token", plus=("decode",), per_gap=True),
+    Derived(field="inter_token", plus=("e2e",), minus=("ttft",), per_gap=True),
+)
 
 VLLM: Final = Convention(
     framework="vllm",
-    requests=Match(scopes=frozenset({_SCOPE}), names=frozenset({"llm_request"})),
-    # Not V0's vllm.llm_engine: its requests are not read.
+    requests=Match(scopes=frozenset({_SCOPE}), names=_NAMES),
     engine_scopes=(_SCOPE, "vllm.v1.", "vllm.model_executor.", "vllm.compilation.", "vllm.entrypoints."),
     fields={
         "e2e": Source("gen_ai.latency.e2e", "s"),
@@ -31,12 +49,20 @@ VLLM: Final = Convention(
         "prompt_tokens": Source("gen_ai.usage.prompt_tokens"),
         "completion_tokens": Source("gen_ai.usage.completion_tokens"),
     },
-    derived=(
-        Derived(field="preprocess", plus=("ttft",), minus=("queue", "prefill")),
-        Derived(field="postprocess", plus=("e2e",), minus=("ttft", "decode")),
-        Derived(field="inference", plus=("prefill", "decode")),
-        Derived(field="inter_token", plus=("decode",), per_gap=True),
-        Derived(field="inter_token", plus=("e2e",), minus=("ttft",), per_gap=True),
-    ),
+    derived=(*_DIFFERENCES, *_TOTALS),
     request_id="gen_ai.request.id",
+)
+
+VLLM_V0: Final = replace(
+    VLLM,
+    requests=Match(scopes=frozenset({_SCOPE_V0}), names=_NAMES),
+    engine_scopes=(_SCOPE_V0,),
+    derived=(
+        # Before prefill and decode, so that no stage of V0 is 0 where it is unknown.
+        *_DIFFERENCES,
+        Derived(field="prefill", plus=("ttft",), minus=("queue",)),
+        Derived(field="decode", plus=("e2e",), minus=("ttft",)),
+        *_TOTALS,
+    ),
+    sequences="gen_ai.usage.num_sequences",
 )

@@ -1,0 +1,37 @@
+"""
+Printing on a terminal or into a pipe.
+
+A pipe gets no colour and no broken line.
+"""
+
+import os
+from typing import Final
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+
+_PIPE_COLUMNS: Final = 240
+
+
+def console() -> Console:
+    """Stand for the terminal, as wide as it is; for a pipe, as wide as lines may get."""
+    found = Console(highlight=False, markup=False, emoji=False)
+    if not found.is_terminal and "COLUMNS" not in os.environ:
+        found.width = _PIPE_COLUMNS
+    return found
+
+
+def show(on: Console, *parts: RenderableType) -> None:
+    """Print parts one below the other."""
+    with on.capture() as captured:
+        on.print(Group(*parts))
+    # Cells are padded to their width; the last one of a line need not be.
+    for line in captured.get().splitlines():
+        # Not console.print: at a closed pipe rich exits with 1, and that means no.
+        click.echo(line.rstrip(), color=True)
+
+
+def table(*, is_wide: bool) -> Table:
+    """Make a table without lines; with air where there is room."""
+    return Table(box=None, padding=(0, 2 if is_wide else 1, 0, 0), pad_edge=False, header_style="dim")

@@ -1,0 +1,89 @@
+"""
+How a call of a model ended, by the name of its error.
+
+``error.type`` is the name of a class in any spelling (``RateLimitError``,
+``<class 'openai.RateLimitError'>``, ``google.api_core.exceptions.NotFound``), a
+code of an API (``rate_limit_error``, ``RESOURCE_EXHAUSTED``) or an HTTP status.
+The last name decides, without case, underscores and a final "Error".
+
+Source: the error classes of openai-python, anthropic-sdk-python, google-genai
+and google-api-core, and of their JavaScript counterparts; google.rpc.Code.
+"""
+
+import re
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slo_exporter.ingest.otlp.conventions.convention import STATUS_ERROR
+from slo_exporter.ingest.otlp.conventions.numbers import counts, numbers
+from slo_exporter.ingest.otlp.conventions.texts import text_of
+from slo_exporter.ingest.otlp.spans import SpanBatch
+from slo_exporter.sli.records import Ints, Mask, Outcome
+
+_ERROR_TYPE: Final = "error.type"
+_STATUS_CODES: Final = ("http.response.status_code", "http.status_code")
+READS: Final = (_ERROR_TYPE, *_STATUS_CODES)
+"""The keys that `outcome` reads."""
+
+_NAMES: Final = {
+    Outcome.RATE_LIMITED: (
+        "ratelimit ratelimited ratelimitexceeded toomanyrequests resourceexhausted quotaexceeded insufficientquota"
+        " throttlingexception toomanyrequestsexception"
+    ),
+    Outcome.CANCELLED: (
+        "cancelled canceled abort aborted apiuserabort requestaborted operationcanceledexception"
+        " taskcanceledexception generatorexit keyboardinterrupt clientdisconnect"
+    ),
+    Outcome.CLIENT_ERROR: (
+        "client badrequest invalidrequest invalidargument failedprecondition outofrange"
+        " authentication invalidapikey unauthorized unauthenticated permission permissiondenied forbidden"
+        " notfound modelnotfound conflict alreadyexists methodnotallowed"
+        " requesttoolarge contextlengthexceeded unprocessableentity contentfilter"
+        " validationexception accessdeniedexception resourcenotfoundexception"
+    ),
+}
+_OUTCOME_OF: Final = {name: outcome for outcome, names in _NAMES.items() for name in names.split()}
+_LONGEST_NAME: Final = 256
+"""Characters of an error type that are looked at, from its end: it is a name, not a message."""
+_WORD: Final = re.compile(r"\w+")
+
+
+def outcome(spans: SpanBatch) -> NDArray[np.uint8]:
+    """
+    What the error's name says, else what a status code says, else the span.
+
+    A code is more exact than the names of a client's faults, of which one may
+    mean any. A span says little when all went well: without a fault it is ok.
+    """
+    error = text_of(spans.attributes.get(_ERROR_TYPE), len(spans))
+    code, of_error = _status_codes(spans)
+
+    def named(kind: Outcome) -> Mask:
+        return error.among({text for text in error.values if _kind(text) is kind})
+
+    rules = (
+        (named(Outcome.RATE_LIMITED), Outcome.RATE_LIMITED),
+        (named(Outcome.CANCELLED), Outcome.CANCELLED),
+        (code == 499, Outcome.CANCELLED),
+        (code == 429, Outcome.RATE_LIMITED),
+        (code >= 500, Outcome.ERROR),
+        ((code >= 400) | named(Outcome.CLIENT_ERROR), Outcome.CLIENT_ERROR),
+        ((spans.status == STATUS_ERROR) | (error.codes >= 0) | (of_error >= 0), Outcome.ERROR),
+    )
+    conditions, outcomes = zip(*rules, strict=True)
+    chosen: NDArray[np.uint8] = np.select(conditions, outcomes, default=Outcome.OK).astype(np.uint8)
+    return chosen
+
+
+def _kind(error_type: str) -> Outcome | None:
+    words = _WORD.findall(error_type[-_LONGEST_NAME:].replace("-", ""))
+    return _OUTCOME_OF.get(words[-1].lower().replace("_", "").removesuffix("error")) if words else None
+
+
+def _status_codes(spans: SpanBatch) -> tuple[Ints, Ints]:
+    """What the error type, or else the response, says, below 100 where neither does; the error type alone."""
+    columns = [counts(numbers(spans.attributes.get(key), len(spans))) for key in READS]
+    code = np.select([column >= 0 for column in columns], columns, default=0)
+    return np.where(code < 600, code, 0), columns[0]

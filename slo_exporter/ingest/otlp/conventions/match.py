@@ -1,0 +1,100 @@
+"""Which spans a convention means: conditions as data, asked of whole columns."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from slo_exporter.ingest.otlp.conventions.numbers import Floats, numbers
+from slo_exporter.ingest.otlp.spans import SpanBatch, ValueKind
+from slo_exporter.sli.records import Mask, Texts
+
+INTERNAL: Final = 1
+SERVER: Final = 2
+CLIENT: Final = 3
+"""OTLP SpanKind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Which spans: those for which all holds that is asked. What is left empty is not asked."""
+
+    scopes: frozenset[str] = frozenset()
+    attributes: tuple[str, ...] = ()
+    """The span has a value for any of these keys."""
+    texts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Each key has one of these texts."""
+    absent: tuple[str, ...] = ()
+    """The span has a value for none of these keys."""
+    kinds: frozenset[int] = frozenset()
+    """OTLP SpanKind numbers."""
+    names: frozenset[str] = frozenset()
+    first_words: frozenset[str] = frozenset()
+    """The name up to its first blank is one of these."""
+    ranks: tuple[str, ...] = ()
+    """
+    Keys of the number of a worker among several that tell the same.
+
+    On the span, or else on its resource; rank 0 speaks, and so does who has none.
+    """
+
+    @property
+    def span_keys(self) -> frozenset[str]:
+        """The span attributes that it reads."""
+        return frozenset((*self.attributes, *self.texts, *self.absent, *self.ranks))
+
+    def mask(self, spans: SpanBatch) -> Mask:
+        """The spans that match."""
+        mask = np.ones(len(spans), dtype=np.bool_)
+        for condition, ask in _QUESTIONS.items():
+            asked = getattr(self, condition)
+            if asked:
+                mask &= ask(spans, asked)
+                if not mask.any():
+                    break
+        return mask
+
+
+def rank_of(spans: SpanBatch, key: str) -> Floats:
+    """The number of *key* on the span, else on its resource; NaN where there is none."""
+    own, common = (numbers(source.get(key), len(spans)) for source in (spans.attributes, spans.resource))
+    return np.where(np.isnan(own), common, own)
+
+
+def _has_any(spans: SpanBatch, keys: Collection[str]) -> Mask:
+    columns = [spans.attributes[key] for key in keys if key in spans.attributes]
+    none = np.zeros(len(spans), dtype=np.bool_)
+    has_any: Mask = np.logical_or.reduce([none, *(column.kind != ValueKind.ABSENT for column in columns)])
+    return has_any
+
+
+def _has_texts(spans: SpanBatch, wanted: Mapping[str, frozenset[str]]) -> Mask:
+    mask = np.ones(len(spans), dtype=np.bool_)
+    for key, texts in wanted.items():
+        column = spans.attributes.get(key)
+        mask &= column.words().among(texts) if column is not None else np.False_
+    return mask
+
+
+def _begins(names: Texts, words: Collection[str]) -> Mask:
+    return names.among({name for name in names.values if name.partition(" ")[0] in words})
+
+
+def _is_first(spans: SpanBatch, keys: Collection[str]) -> Mask:
+    # A comparison with NaN is false: without a rank a span is not above the first.
+    above: Mask = np.logical_or.reduce([rank_of(spans, key) > 0 for key in keys])
+    return ~above
+
+
+_QUESTIONS: Final[Mapping[str, Callable[..., Mask]]] = {
+    "scopes": lambda spans, asked: spans.scope.among(asked),
+    "attributes": _has_any,
+    "texts": _has_texts,
+    "kinds": lambda spans, asked: np.isin(spans.kind, list(asked)),
+    "absent": lambda spans, asked: ~_has_any(spans, asked),
+    "names": lambda spans, asked: spans.name.among(asked),
+    "first_words": lambda spans, asked: _begins(spans.name, asked),
+    "ranks": _is_first,
+}
+"""How each condition of a `Match` is asked: what most exports fail, and what costs least, first."""

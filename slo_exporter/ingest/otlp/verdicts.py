@@ -1,0 +1,189 @@
+"""One export, span by span: which is a record, and why every other is none."""
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from slo_exporter.ingest.otlp.conventions.convention import Part
+from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances
+from slo_exporter.ingest.otlp.conventions.match import Match
+from slo_exporter.ingest.otlp.conventions.texts import text_of
+from slo_exporter.ingest.otlp.explanation import Ignored, Record
+from slo_exporter.ingest.otlp.near_miss import nearest_miss, what_is_missing
+from slo_exporter.ingest.otlp.recognition import Claim, Recognition, engines_of
+from slo_exporter.ingest.otlp.spans import SpanBatch
+from slo_exporter.sli.admission import Admission
+from slo_exporter.sli.joining import first_rows, join, requests_of
+from slo_exporter.sli.records import MISSING, Ints, Outcome, RequestBatch, Texts, View, Words, concat, texts_of
+
+_PROBE: Final = "a probe: its route is one of ignore_routes"
+_TWICE: Final = "repeated: the same span stands before it in this export"
+_BEFORE: Final = "repeated: the same span came in an earlier export"
+_ID_BEFORE: Final = "same request id as a request of an earlier export, and their times overlap: it counted there"
+_YIELDS: Final = (
+    "yields to the engine: this service has one, whose own spans stand for what went well;"
+    " it counts for SLOs that select on HTTP"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where a row of the requests comes from."""
+
+    row: int
+    """Of the spans."""
+    request_id: str | None
+    provenance: dict[str, Provenance]
+
+
+class Verdicts:
+    """
+    What becomes of each span of one export.
+
+    Args:
+        recognition: as the server recognises.
+        spans: of one export.
+    """
+
+    def __init__(self, recognition: Recognition, spans: SpanBatch) -> None:
+        self._spans = spans
+        self._records: dict[int, Record] = {}
+        self._reasons: dict[int, str] = {}
+        claims, unmatched = recognition.claims(spans)
+        batches: list[RequestBatch] = []
+        self._sources: list[_Source] = []
+        for claim in claims:
+            told: Provenances = {}
+            batches.append(recognition.records(spans, claim, told))
+            self._sources += _sources(spans, claim, told)
+        self._requests = concat(batches)
+        self._rows_of_requests = {source.row for source in self._sources}
+        self._row_of = {self._identity(row, spans.span_id): row for row in reversed(range(len(spans)))}
+        for claim in claims:
+            self._explain(claim)
+        for row in np.flatnonzero(unmatched).tolist():
+            self._reasons[row] = nearest_miss(self._span(row))
+
+    def records(self) -> list[Record]:
+        """What counts, in the order of the spans."""
+        return [self._records[row] for row in sorted(self._records)]
+
+    def ignored(self) -> list[Ignored]:
+        """Every other span, in order."""
+        return [Ignored(self._name(row), reason) for row, reason in sorted(self._reasons.items())]
+
+    def admit(self, admission: Admission, earlier: AbstractSet[int]) -> frozenset[int]:
+        """
+        Let the requests be admitted.
+
+        Args:
+            admission: of the exports before this one.
+            earlier: fingerprints of their requests.
+
+        Returns:
+            The fingerprints of this one's.
+        """
+        first = first_rows(self._requests)
+        for at in np.setdiff1d(np.arange(len(self._requests)), first).tolist():
+            self._reasons[self._sources[at].row] = _TWICE
+        unique = self._requests.take(first)
+        joined = join(unique)
+        admitted = admission.admit([(joined, engines_of(self._spans))], now_ns=0).requests
+        admission.keep()
+        yields = dict(zip(admitted.fingerprint.tolist(), admitted.shadowed.tolist(), strict=True))
+        marks = joined.fingerprint.tolist()
+        for at, group in enumerate(_groups(unique)):
+            sources = [self._sources[number] for number in first[group].tolist()]
+            joins = f"part of {self._called(sources[0].row)}: same request id, and their times overlap"
+            self._reasons |= {source.row: joins for source in sources[1:]}
+            if yields.get(marks[at], True):
+                not_new = _BEFORE if marks[at] in earlier else _ID_BEFORE
+                self._reasons[sources[0].row] = _YIELDS if marks[at] in yields else not_new
+            else:
+                self._records[sources[0].row] = self._record(joined, at, sources)
+        return frozenset(marks)
+
+    def _record(self, joined: RequestBatch, at: int, sources: Sequence[_Source]) -> Record:
+        numbers = {name: int(column[at]) for name, column in joined.fields.items() if column[at] != MISSING}
+        rows = [source.row for source in sources]
+        is_negative = (self._spans.start_ns[rows] > self._spans.end_ns[rows]).any()
+        high, low = joined.trace_id[at].tolist()
+        return Record(
+            framework=joined.framework.at(at) or "",
+            view=View(joined.view[at]),
+            service=joined.service.at(at) or "",
+            model=joined.model.at(at),
+            request_id=sources[0].request_id,
+            trace_id=f"{high:016x}{low:016x}",
+            span_id=f"{joined.span_id[at]:016x}",
+            numbers=numbers,
+            outcome=Outcome(joined.outcome[at]),
+            provenance={name: next(s.provenance[name] for s in sources if name in s.provenance) for name in numbers},
+            flags=("negative_duration",) if is_negative else (),
+        )
+
+    def _explain(self, claim: Claim) -> None:
+        """Say why the probes and the parts of a convention are no requests."""
+        for row in claim.probes.tolist():
+            self._reasons[row] = _PROBE
+        for part, rows in claim.parts:
+            for row in rows.tolist():
+                self._reasons[row] = self._reason_of_part(claim, part, row)
+
+    def _reason_of_part(self, claim: Claim, part: Part, row: int) -> str:
+        of_first_rank = Match(ranks=claim.convention.requests.ranks)
+        higher_rank = what_is_missing(of_first_rank, self._span(row))
+        if higher_rank:
+            return higher_rank[0]
+        owner = next((above for above in self._above(row) if above in self._rows_of_requests), None)
+        if owner is None:
+            return f"a part in {claim.convention.framework}, never a request; none stands above it in this export"
+        return f"part of {self._called(owner)}" + (f", fills {part.field}" if part.field else "")
+
+    def _above(self, row: int) -> Iterator[int]:
+        """The spans above one, as far as they are in the export."""
+        passed = {row}
+        while True:
+            above = self._row_of.get(self._identity(row, self._spans.parent_id))
+            if above is None or above in passed:
+                return
+            yield above
+            passed.add(row := above)
+
+    def _identity(self, row: int, ids: Words) -> tuple[int, int, int]:
+        high, low = self._spans.trace_id[row].tolist()
+        return high, low, int(ids[row])
+
+    def _span(self, row: int) -> SpanBatch:
+        """One span without the texts of the others, which every question would go through."""
+        span = self._spans.take(np.array([row]))
+        alone = {key: replace(column, text=_alone(column.text)) for key, column in span.attributes.items()}
+        return replace(span, name=_alone(span.name), scope=_alone(span.scope), attributes=alone)
+
+    def _name(self, row: int) -> str:
+        return self._spans.name.at(row) or ""
+
+    def _called(self, row: int) -> str:
+        return f"{self._name(row)} {int(self._spans.span_id[row]):016x}"
+
+
+def _alone(text: Texts) -> Texts:
+    return texts_of([text.at(0)])
+
+
+def _sources(spans: SpanBatch, claim: Claim, told: Provenances) -> Iterator[_Source]:
+    ids = text_of(spans.attributes.get(claim.convention.request_id), len(spans))
+    for at, row in enumerate(claim.requests.tolist()):
+        provenance = {name: Provenance(column[at]) for name, column in told.items() if column[at]}
+        yield _Source(row, ids.at(row), provenance)
+
+
+def _groups(batch: RequestBatch) -> Sequence[Ints]:
+    """The rows of each request, in the order of `join`."""
+    order, heads = requests_of(batch)
+    if len(heads) == len(batch):
+        return [np.array([row]) for row in range(len(batch))]
+    return np.split(order, heads[1:])
