@@ -2,10 +2,12 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import postgres_server
 import pytest
+from postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="session")
@@ -19,10 +21,29 @@ def require() -> Callable[[str], Path]:
 
     def find(tool: str) -> Path:
         found = shutil.which(tool)
-        if found is not None:
-            return Path(found)
-        if os.environ.get("SLO_EXPORTER_REQUIRE") == "all":
-            pytest.fail(f"{tool} is required here and not installed: .ci/run has to install it")
-        pytest.skip(f"{tool} is not installed")
+        return Path(found) if found is not None else _miss(tool)
 
     return find
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of this test run; skipped, or failed, as with `require`."""
+    server = PostgresServer(postgres_server.find() or _miss("PostgreSQL"))
+    yield server
+    server.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database, of each kind in turn."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'counts.db'}"
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.new_database()
+
+
+def _miss(tool: str) -> Path:
+    if os.environ.get("SLO_EXPORTER_REQUIRE") == "all":
+        pytest.fail(f"{tool} is required here and not installed: .ci/run has to install it")
+    pytest.skip(f"{tool} is not installed")

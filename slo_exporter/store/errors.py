@@ -4,7 +4,8 @@ What can go wrong with the database.
 ```
 StoreError
 ├── UnavailableError     not now: nothing was committed, try again
-│   └── UnknownError     the outcome of a COMMIT is unknown: repeat the same transaction
+│   ├── UnknownError     the outcome of a COMMIT is unknown: repeat the same transaction
+│   └── StaleError       SQL says something else than memory: open and load again
 └── UnusableError        not at all: wrong schema, held by another server
 ```
 """
@@ -20,6 +21,15 @@ class UnavailableError(StoreError):
 
 class UnknownError(UnavailableError):
     """COMMIT failed: only repeating the same transaction tells what happened."""
+
+
+class StaleError(UnavailableError):
+    """
+    Somebody else wrote, or an older state of the database came back.
+
+    Nothing was committed. What memory holds is worth nothing until
+    `Store.open` and `Store.load` read the database again.
+    """
 
 
 class UnusableError(StoreError):

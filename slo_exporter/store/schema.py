@@ -4,6 +4,10 @@ The tables, as the newest migration leaves them.
 Counts are keyed by writer and group from the start: replicas will be several
 writers of one database, fan-out children are groups. Times are nanoseconds
 since the epoch (``_ns``), slice starts whole seconds (``_s``).
+
+The counts of a slice are the sum over its writers, and over its row and its
+packed cell. What a correction takes out stands under a writer of its own
+(docs/adr/0005-packed-rows.md).
 """
 
 from typing import Final
@@ -11,7 +15,7 @@ from typing import Final
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 from sqlalchemy import UniqueConstraint as Unique
 
-VERSION: Final = "0001"
+VERSION: Final = "0002"
 """The newest migration."""
 
 METADATA: Final = MetaData()
@@ -21,6 +25,10 @@ WRITERS: Final = Table(
     METADATA,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
+    Column("epoch", Text, nullable=False, comment="new at every open: who has it may write"),
+    Column("seq", BigInteger, nullable=False, comment="of the newest committed transaction"),
+    Column("judged_s", BigInteger, nullable=False, comment="time slices that end here or before were judged"),
+    Column("final_s", BigInteger, nullable=False, comment="time slices that end here or before are final"),
 )
 GROUPS: Final = Table(
     "groups",
@@ -36,7 +44,10 @@ SLOS: Final = Table(
     Column("name", Text, nullable=False),
     Column("objective", Text, nullable=False, comment="decimal text, exact"),
     Column("window", Text, nullable=False),
-    Column("retired_ns", BigInteger, comment="gone from the configuration since; counts are kept"),
+    Column("retired_ns", BigInteger, comment="declared no more since; counts are kept"),
+    Column("source", Text, nullable=False, comment="file or api"),
+    Column("document", Text, comment="JSON text of a definition made over the API"),
+    Column("declared_ns", BigInteger, nullable=False, comment="counted without a break since"),
     Unique("service", "name"),
 )
 GENERATIONS: Final = Table(
@@ -59,6 +70,26 @@ SLICES: Final = Table(
     Column("good", BigInteger, nullable=False),
     Column("total", BigInteger, nullable=False),
     Column("excluded", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+PACKED: Final = Table(
+    "packed",
+    METADATA,
+    Column("generation_id", ForeignKey("generations.id"), primary_key=True),
+    Column("group_id", ForeignKey("groups.id"), primary_key=True),
+    Column("writer_id", ForeignKey("writers.id"), primary_key=True),
+    Column("grid_s", Integer, primary_key=True, comment="width of a cell"),
+    Column("chunk_s", BigInteger, primary_key=True, comment="start of the first of 120 cells"),
+    Column("counts", LargeBinary, nullable=False, comment="see packing.py"),
+)
+OPEN_SLICES: Final = Table(
+    "open_slices",
+    METADATA,
+    Column("generation_id", ForeignKey("generations.id"), primary_key=True),
+    Column("group_id", ForeignKey("groups.id"), primary_key=True),
+    Column("writer_id", ForeignKey("writers.id"), primary_key=True),
+    Column("start_s", BigInteger, primary_key=True, comment="time slices that are not final"),
+    Column("sums", LargeBinary, nullable=False, comment="int64, little-endian"),
     sqlite_with_rowid=False,
 )
 TOTALS: Final = Table(
@@ -98,4 +129,33 @@ UPTIME: Final = Table(
     Column("from_ns", BigInteger, primary_key=True),
     Column("to_ns", BigInteger, nullable=False, comment="the receivers were accepting until then"),
     sqlite_with_rowid=False,
+)
+CORRECTIONS: Final = Table(
+    "corrections",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("slo_id", ForeignKey("slos.id"), nullable=False),
+    Column("generation_id", ForeignKey("generations.id"), nullable=False),
+    Column("from_s", BigInteger, nullable=False, comment="what it covers, cell edges"),
+    Column("to_s", BigInteger, nullable=False),
+    Column("asked_from_ns", BigInteger, nullable=False, comment="what was asked for"),
+    Column("asked_to_ns", BigInteger, nullable=False),
+    Column("made_ns", BigInteger, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("good", BigInteger, nullable=False, comment="what it took out when it was made"),
+    Column("total", BigInteger, nullable=False),
+    Index("corrections_by_generation", "generation_id"),
+)
+AUDIT: Final = Table(
+    "audit",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("at_ns", BigInteger, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("action", Text, nullable=False, comment="put, delete, correct or reload"),
+    Column("service", Text, nullable=False),
+    Column("slo", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Index("audit_by_age", "at_ns"),
 )

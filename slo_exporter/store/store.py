@@ -1,66 +1,117 @@
 """
-What the daemon asks of the database: open, transact, close.
+What the daemon asks of the database: open, load, transact, tidy, close.
 
 Used by one thread at a time.
+
+| error | what the daemon does |
+|---|---|
+| `UnavailableError` | refuse exports and try again: nothing was committed |
+| `UnknownError` | repeat the same transaction under its number, before anything else |
+| `StaleError` | forget unfinished transactions, then `open` and `load` |
+| `UnusableError` | end: exit code 2 |
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 import sqlalchemy as sa
 
-from slo_exporter.slo.definition import Slo
+from slo_exporter.slo.judging import SliceOpening
 from slo_exporter.slo.ledger import Ledger
-from slo_exporter.store import definitions, opening
+from slo_exporter.store import declarations as declared
+from slo_exporter.store import loading
+from slo_exporter.store.correcting import Asked, StoredCorrection
 from slo_exporter.store.database import Database
-from slo_exporter.store.definitions import Definition
-from slo_exporter.store.schema import RECEIPTS, WRITERS
-from slo_exporter.store.transaction import Transaction
+from slo_exporter.store.declarations import Audit, Declaration, Definition, StoredDocument
+from slo_exporter.store.errors import StaleError, UnknownError
+from slo_exporter.store.fence import Fence
+from slo_exporter.store.schema import OPEN_SLICES, WRITERS
+from slo_exporter.store.tidying import Tidied, Tidier
+from slo_exporter.store.transaction import Scope, Transaction, Writers
 
-WRITER = "main"
+__all__ = ["Asked", "Audit", "Declaration", "Opened", "Store", "StoredCorrection", "StoredDocument", "Tidied"]
+
+WRITER: Final = "main"
 """The one writer of a database, until there are replicas."""
+CORRECTIONS: Final = "corrections"
+"""The writer of what corrections take out."""
+_LOADING_S: Final = 60.0
+"""A large database on a slow server may take so long to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a start finds in the database."""
+    """What the database says, and what the daemon goes on from."""
 
     ledger: Ledger
     engines: frozenset[str]
+    slices: SliceOpening
+    generations: Sequence[int]
+    """By row: number of the current generation, from 1."""
+    corrections: Mapping[int, Sequence[StoredCorrection]]
+    """Of the current generations: by row, in the order in which they were made."""
 
 
 class Store:
-    """
-    Counts, receipts and definitions of one server.
+    """Counts, receipts and definitions of one server."""
 
-    Args:
-        receipts_ns: how long a receipt is kept; afterwards every span of its
-            body must be too old to count.
-    """
-
-    def __init__(self, database: Database, *, receipts_ns: int) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._receipts_ns = receipts_ns
         self._definitions: tuple[Definition, ...] = ()
-        self._writer_id = 0
+        self._writers = Writers(0, 0)
+        self._fence: Fence | None = None
         self._seq = 0
+        self._ledger: Ledger | None = None
+        self._packed_until_s = 0
+        self._tidier = Tidier()
 
-    def open(self, slos: Sequence[Slo], now_ns: int) -> Opened:
+    def open(self, now_ns: int) -> None:
         """
-        Open the database, declare *slos* and read what was counted.
+        Open the database, or open it again, and begin a new epoch: `load` comes next.
 
         Raises:
             UnavailableError: not now, try again.
             UnusableError: not this database.
         """
+        self._fence = self._ledger = None
         self._database.open()
         with self._database.transaction() as connection:
-            self._writer_id = _writer_id(connection)
-            self._definitions = definitions.declare(connection, slos, now_ns)
-            # Receipts of an earlier run must not look like those of this one.
-            self._seq = connection.execute(sa.select(sa.func.max(RECEIPTS.c.seq))).scalar() or 0
-            return Opened(opening.ledger(connection, slos, self._definitions, now_ns), opening.engines(connection))
+            self._writers = Writers(_writer_id(connection, WRITER), _writer_id(connection, CORRECTIONS))
+            fence = Fence.take(connection, self._writers.main, now_ns)
+        # Numbers go on: receipts of an earlier run must not look like those of this one.
+        self._fence, self._seq = fence, max(self._seq, fence.last)
+
+    def documents(self) -> Sequence[StoredDocument]:
+        """
+        Definitions made over the API that are not retired.
+
+        Raises:
+            UnavailableError: not now, try again.
+        """
+        with self._transact(self.next_seq()) as (connection, _):
+            return declared.documents(connection)
+
+    def load(self, declarations: Sequence[Declaration], now_ns: int, audits: Sequence[Audit] = ()) -> Opened:
+        """
+        Make *declarations* what is counted, put down who did that, and read everything: one transaction.
+
+        Raises:
+            UnavailableError: nothing changed, here or there.
+            UnknownError: it may have changed there: `open` and `load` again.
+            UnusableError: the database is damaged.
+        """
+        with self._transact(self.next_seq(), patience_s=_LOADING_S) as (connection, transaction):
+            transaction.has_counted = True  # memory follows, by what is returned
+            definitions = declared.declare(connection, declarations, now_ns)
+            declared.write(connection, audits)
+            connection.execute(sa.delete(OPEN_SLICES).where(OPEN_SLICES.c.generation_id.not_in(declared.CURRENT)))
+            slos = [declaration.slo for declaration in declarations]
+            found = loading.load(connection, slos, definitions, self._writers, now_ns)
+        self._definitions, self._ledger, self._packed_until_s = definitions, found.ledger, found.packed_until_s
+        numbers = [definition.number for definition in definitions]
+        return Opened(found.ledger, found.engines, found.slices, numbers, found.corrections)
 
     def next_seq(self) -> int:
         """A new number for a transaction; repeating one repeats its number."""
@@ -75,19 +126,56 @@ class Store:
         Raises:
             UnavailableError: nothing was committed.
             UnknownError: repeat the same transaction with the same *seq*.
+            StaleError: nothing was committed; `open` and `load` again.
         """
-        with self._database.transaction() as connection:
-            yield Transaction(
-                connection, self._definitions, writer_id=self._writer_id, seq=seq, receipts_ns=self._receipts_ns
-            )
+        with self._transact(seq) as (_, transaction):
+            yield transaction
+
+    def tidy(self, now_ns: int, retention_ns: int) -> Tidied:
+        """
+        Fold some SLOs, prune what is old, give space back: a few milliseconds.
+
+        No slice is folded that the ledger still holds as such, so call
+        `Timeline.fold` with the same *now_ns*.
+
+        Args:
+            now_ns: decides what is old.
+            retention_ns: counts are kept so long.
+
+        Raises:
+            UnavailableError: nothing changed, or it did and no answer depends on it.
+        """
+        if self._ledger is None:
+            return Tidied(0, 0)
+        now_ns = min(now_ns, self._ledger.timeline.folded_ns)
+        with self._transact(self.next_seq()) as (connection, _):
+            return self._tidier.tidy(connection, now_ns, retention_ns)
 
     def close(self) -> None:
         """Let go of the database; safe to repeat."""
         self._database.close()
 
+    @contextmanager
+    def _transact(self, seq: int, *, patience_s: float | None = None) -> Iterator[tuple[sa.Connection, Transaction]]:
+        """A transaction within the fence."""
+        fence, transaction = self._fence, None
+        if fence is None:
+            raise StaleError("the database was not opened")
+        scope = Scope(self._definitions, self._writers, self._packed_until_s)
+        try:
+            with self._database.transaction(patience_s=patience_s) as connection:
+                was_committed = fence.enter(connection, seq)
+                transaction = Transaction(connection, scope, seq=seq, was_committed=was_committed)
+                yield connection, transaction
+        except UnknownError:
+            fence.unknown(seq, counts=transaction is not None and transaction.has_counted)
+            raise
+        fence.committed(seq)
 
-def _writer_id(connection: sa.Connection) -> int:
-    found = connection.execute(sa.select(WRITERS.c.id).where(WRITERS.c.name == WRITER)).scalar()
+
+def _writer_id(connection: sa.Connection, name: str) -> int:
+    found = connection.execute(sa.select(WRITERS.c.id).where(WRITERS.c.name == name)).scalar()
     if found is not None:
         return int(found)
-    return int(connection.execute(sa.insert(WRITERS).values(name=WRITER).returning(WRITERS.c.id)).scalar_one())
+    values = {"name": name, "epoch": "", "seq": 0, "judged_s": 0, "final_s": 0}
+    return int(connection.execute(sa.insert(WRITERS).values(values).returning(WRITERS.c.id)).scalar_one())

@@ -1,1 +1,1 @@
-"""Alembic migrations; `database.migrate` runs them at start."""
+"""Alembic migrations; `migrating.migrate` runs them at start."""

@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection, and inside the transaction, of `database.migrate`."""
+"""Runs the migrations on the connection, and inside the transaction, of `migrating.migrate`."""
 
 from alembic import context
 
