@@ -10,11 +10,22 @@ from slo_exporter.clock import SECOND_NS
 from slo_exporter.sli.counting import SLICE_S, Delta
 from slo_exporter.sli.records import MISSING
 from slo_exporter.slo.budget import Counts
+from slo_exporter.slo.corrections import Correction
 from slo_exporter.slo.definition import Slo
-from slo_exporter.slo.ledger import Ledger, Opening
+from slo_exporter.slo.history import History, history
+from slo_exporter.slo.ledger import Entry, Ledger, Opening
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.slo.uptime import Uptime
-from slo_exporter.web.board import About, Readings
+from slo_exporter.web.board import (
+    About,
+    CorrectionMade,
+    Definition,
+    FileDefinedError,
+    NotNowError,
+    Readings,
+    Source,
+    UnknownSloError,
+)
 
 NOW_NS = NOON_NS + 3 * SECOND_NS + SECOND_NS // 4
 DAY_NS = 86_400 * SECOND_NS
@@ -22,7 +33,7 @@ DAY_NS = 86_400 * SECOND_NS
 
 @dataclass
 class LedgerBoard:
-    """Shows what a ledger holds, as the daemon does."""
+    """Shows what a ledger holds, as the daemon does, and changes it as an `Editor`."""
 
     slos: Sequence[Slo] = ()
     counts: Sequence[tuple[int, int, int]] = ()
@@ -32,9 +43,20 @@ class LedgerBoard:
     unready: str | None = None
     loaded: bool = True
     values: Readings = field(default_factory=dict)
+    retention_days: int = 100
+    api: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Documents of the SLOs that were made over the API; files define all others."""
+    away: str | None = None
+    """Why nothing can be written."""
+    said: list[str] = field(default_factory=list)
+    """Who did what."""
+    corrected: dict[tuple[str, str], list[CorrectionMade]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Count everything into the ledger."""
+        self._open()
+
+    def _open(self) -> None:
         width = len(self.slos)
         self.ledger = Ledger(
             Opening(
@@ -50,7 +72,7 @@ class LedgerBoard:
         newest = np.array([event_ns if good + bad else MISSING for good, bad, _ in self.counts], dtype=np.int64)
         slices = np.array([event_ns // SECOND_NS // SLICE_S * SLICE_S], dtype=np.int64)
         if width:
-            self.ledger.add(Delta(slices, counts, newest))
+            self.ledger.add(Entry.of(Delta(slices, counts, newest)))
 
     def reports(self, now_ns: int) -> Sequence[BudgetReport]:
         """Report on every SLO."""
@@ -59,6 +81,71 @@ class LedgerBoard:
     def report(self, service: str, slo: str, now_ns: int) -> BudgetReport:
         """Report on one SLO."""
         return self.ledger.reports(now_ns, [self.ledger.row(service, slo)])[0]
+
+    def definition(self, service: str, slo: str) -> Definition:
+        """Where an SLO is defined; its generation is the first."""
+        row = self.ledger.row(service, slo)
+        source = Source.API if (service, slo) in self.api else Source.FILE
+        return Definition(source, 1, self.ledger.started_ns[row])
+
+    def history(self, service: str, slo: str, from_s: int, to_s: int, step_s: int, now_ns: int) -> History:
+        """Read an SLO back."""
+        return history(self.ledger, self.ledger.row(service, slo), from_s, to_s, step_s, now_ns)
+
+    def corrections(self, service: str, slo: str) -> Sequence[CorrectionMade]:
+        """Give what was corrected."""
+        self.ledger.row(service, slo)
+        return self.corrected.get((service, slo), [])
+
+    async def put(self, slo: Slo, document: str, who: str) -> bool:
+        """Define an SLO."""
+        is_new = slo.key not in {known.key for known in self.slos}
+        self._write(*slo.key, is_new=is_new)
+        self.said.append(f"{who} puts {slo.key} {document}")
+        self.api[slo.key] = document
+        if is_new:
+            self.slos, self.counts = (*self.slos, slo), (*self.counts, (0, 0, 0))
+        else:
+            self.slos = [slo if known.key == slo.key else known for known in self.slos]
+        self._open()
+        return is_new
+
+    async def delete(self, service: str, slo: str, who: str) -> None:
+        """Retire an SLO."""
+        if (service, slo) not in {known.key for known in self.slos}:
+            raise UnknownSloError(service, slo)
+        self._write(service, slo)
+        self.said.append(f"{who} deletes {(service, slo)}")
+        row = self.ledger.row(service, slo)
+        self.slos = [*self.slos[:row], *self.slos[row + 1 :]]
+        self.counts = [*self.counts[:row], *self.counts[row + 1 :]]
+        self._open()
+
+    async def correct(
+        self, service: str, slo: str, asked_from_ns: int, asked_to_ns: int, why: str, who: str
+    ) -> CorrectionMade:
+        """Exclude the events of a range."""
+        self._write(service, slo, is_new=True)
+        row = self.ledger.row(service, slo)
+        span = self.ledger.corrected_range(asked_from_ns, asked_to_ns, NOW_NS)
+        made = CorrectionMade(
+            span=span,
+            asked_from_ns=asked_from_ns,
+            asked_to_ns=asked_to_ns,
+            why=why,
+            who=who,
+            made_ns=NOW_NS,
+            removed=self.ledger.counts(row, span),
+        )
+        self.ledger.correct(Correction(row, span))
+        self.corrected.setdefault((service, slo), []).append(made)
+        return made
+
+    def _write(self, service: str, slo: str, *, is_new: bool = False) -> None:
+        if self.away is not None:
+            raise NotNowError(self.away)
+        if not is_new and (service, slo) not in self.api:
+            raise FileDefinedError(service, slo)
 
     def totals(self) -> Sequence[tuple[Slo, Counts]]:
         """Lifetime events of every SLO."""
@@ -85,4 +172,5 @@ class LedgerBoard:
             listeners=("OTLP/gRPC 127.0.0.1:4317", "OTLP/HTTP 127.0.0.1:4318", "web 127.0.0.1:9874"),
             database="sqlite:///slo-exporter.db",
             pipeline="otlp -> sli -> slo -> store -> web",
+            retention_ns=self.retention_days * DAY_NS,
         )

@@ -44,6 +44,7 @@ DEMO: Final = {
 _MOST_MESSAGE_BYTES: Final = 2**31 - 1
 """gRPC's own limit is a signed 32-bit number."""
 _DEFAULT_LATENESS_NS: Final = 600 * SECOND_NS
+_DEFAULT_RETENTION_NS: Final = 100 * 86400 * SECOND_NS
 
 _ListensAt = Annotated[Address, PlainValidator(values.address)]
 
@@ -74,10 +75,16 @@ class Settings(BaseModel):
         _DEFAULT_LATENESS_NS, alias="lateness"
     )
     """A span that ended longer ago is refused, in nanoseconds (docs/laws.md, law 3)."""
+    retention_ns: Annotated[int, PlainValidator(values.duration("1d", "100d"))] = Field(
+        _DEFAULT_RETENTION_NS, alias="retention"
+    )
+    """Counts are kept for so long, and no window is longer; in nanoseconds."""
     models: Annotated[Mapping[str, str], PlainValidator(values.models)] = Field(default_factory=dict)
     """service.name → model, for spans that name none."""
     ignore_routes: Annotated[tuple[str, ...], PlainValidator(values.routes)] = DEFAULT_IGNORE_ROUTES
     """Routes that are never requests; a last ``*`` stands for anything."""
+    write_tokens: Annotated[Mapping[str, str], PlainValidator(values.tokens)] = Field(default_factory=dict)
+    """Who may write: name → SHA-256 of the token, in hexadecimal digits. Without one nobody may."""
 
     @model_validator(mode="after")
     def _listen_apart(self) -> Self:

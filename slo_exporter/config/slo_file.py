@@ -2,9 +2,11 @@
 SLO files: documents of ``apiVersion: slo-exporter/v1`` become `Slo` values.
 
 Everything that is wrong with a set of files is found in one reading, a line
-each: ``slos/chat.yaml: SLO 'latency': indicator.good: cannot read …``.
+each: ``slos/chat.yaml: SLO 'latency': indicator.good: cannot read …``. One entry
+of ``slos:`` may also come as JSON, over the API, and is read just as strictly.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -13,7 +15,8 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from slo_exporter.config import sentences, values, yaml_text
+from slo_exporter.clock import SECOND_NS
+from slo_exporter.config import json_text, sentences, values, yaml_text
 from slo_exporter.config.errors import ConfigError
 from slo_exporter.config.indicator_form import IndicatorForm
 from slo_exporter.config.yaml_text import Plain
@@ -21,6 +24,7 @@ from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.windows import Window
 
 API_VERSION: Final = "slo-exporter/v1"
+LONGEST_RETENTION_NS: Final = values.LONGEST_WINDOW_S * SECOND_NS
 
 
 class _Document(BaseModel):
@@ -54,26 +58,27 @@ class _Entry(BaseModel):
         return slo if self.max_data_age is None else replace(slo, max_data_age_ns=self.max_data_age)
 
 
-def load(paths: Sequence[Path]) -> tuple[Slo, ...]:
+def load(paths: Sequence[Path], retention_ns: int = LONGEST_RETENTION_NS) -> tuple[Slo, ...]:
     """
-    Read the SLOs of all files.
+    Read the SLOs of all files; none may have a window longer than *retention_ns*.
 
     Raises:
         ConfigError: every problem of every file.
     """
-    slos, problems = read(paths)
+    slos, problems = read(paths, retention_ns)
     if problems:
         raise ConfigError(problems)
     return slos
 
 
-def read(paths: Iterable[Path]) -> tuple[tuple[Slo, ...], tuple[str, ...]]:
+def read(paths: Iterable[Path], retention_ns: int = LONGEST_RETENTION_NS) -> tuple[tuple[Slo, ...], tuple[str, ...]]:
     """Give the SLOs that were understood, in order, and the problems of all others."""
     slos: dict[tuple[str, str], Slo] = {}
     origin: dict[tuple[str, str], Path] = {}
     problems: list[str] = []
     for path in dict.fromkeys(paths):
         for slo in _file(path, problems):
+            problems.extend(f"{path}: {problem}" for problem in _too_long(slo, retention_ns))
             if slo.key in slos:
                 problems.append(
                     f"{path}: SLO {slo.name!r}: service {slo.service!r} has it already, in {origin[slo.key]}"
@@ -144,3 +149,52 @@ def entry(plain: object, *, service: str, labels: Mapping[str, str], position: i
         called = plain.get("name") if isinstance(plain, dict) else None
         title = f"SLO {values.shown(called)}" if isinstance(called, str) and called else f"SLO number {position}"
         raise ConfigError([f"{title}: {line}" for line in sentences.lines(error, _Entry)]) from None
+
+
+def from_json(body: bytes, *, service: str, name: str, retention_ns: int = LONGEST_RETENTION_NS) -> tuple[Slo, str]:
+    """
+    Read one entry of ``slos:`` as JSON, as the API takes it.
+
+    Args:
+        body: the entry; its name may be left out.
+        service: whose SLO it is.
+        name: what it is called; the entry may not say otherwise.
+        retention_ns: the longest window there may be.
+
+    Returns:
+        The SLO, and the entry as a text that reads back to it and is equal for
+        equal entries.
+
+    Raises:
+        ConfigError: every problem, a line each, as for an entry of a file.
+    """
+    plain = json_text.parse(body)
+    if not isinstance(plain, dict):
+        raise ConfigError(["must be an object: one entry of slos:"])
+    named = _named(service, name)
+    if plain.get("name", name) != name:
+        named.append(f"SLO {values.shown(name)}: name: must be as in the path, or left out")
+    if named:
+        raise ConfigError(named)
+    whole = {**plain, "name": name}
+    slo = entry(whole, service=service, labels={})
+    if too_long := list(_too_long(slo, retention_ns)):
+        raise ConfigError(too_long)
+    return slo, json.dumps(whole, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _named(service: str, name: str) -> list[str]:
+    """What is wrong with the names of a path."""
+    problems = []
+    for what, text in (("service", service), ("name", name)):
+        try:
+            values.name(text)
+        except ValueError as error:
+            problems.append(f"{what}: {error}")
+    return problems
+
+
+def _too_long(slo: Slo, retention_ns: int) -> Iterable[str]:
+    if slo.window.seconds * SECOND_NS > retention_ns:
+        days = f"{retention_ns / SECOND_NS / 86400:g}d"
+        yield f"SLO {slo.name!r}: window: {slo.window.text} is longer than counts are kept; retention is {days}"

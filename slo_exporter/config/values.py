@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.config.yaml_text import Plain
@@ -34,7 +35,10 @@ _SHARE: Final = re.compile(r"([0-9]*\.?[0-9]+)(%?)")
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
 _ROUTE: Final = re.compile(r"/[^*?#\s]*\*?")
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+_DIGEST: Final = re.compile(r"[0-9A-Fa-f]{64}")
 _SQLITE: Final = "sqlite:///"
+_POSTGRESQL: Final = "postgresql+psycopg://"
+_POSTGRESQL_SCHEMES: Final = (_POSTGRESQL, "postgresql://", "postgres://")
 _LONGEST_TEXT: Final = 1000
 
 
@@ -196,12 +200,49 @@ def models(plain: object) -> dict[str, str]:
     return dict(plain)
 
 
+def tokens(plain: object) -> dict[str, str]:
+    """SHA-256 digests of write tokens by name. A token may stand there by mistake: no message repeats it."""
+    if not isinstance(plain, dict):
+        raise ValueError("must be a mapping of names to SHA-256 digests of tokens")
+    digests: dict[str, str] = {}
+    for key, digest in plain.items():
+        who = name(key)
+        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+            raise ValueError(f"{who}: must be the SHA-256 digest of the token, 64 hexadecimal digits")
+        if digest.lower() in digests.values():
+            raise ValueError(f"{who}: is the token of another name; each needs its own")
+        digests[who] = digest.lower()
+    return digests
+
+
 def database(plain: object) -> str:
-    """The URL of a SQLite file. It may hold a password: no message repeats it."""
+    """
+    The URL of a SQLite file or a PostgreSQL database, as SQLAlchemy takes it.
+
+    It may hold a password: no message repeats it.
+    """
     url = text(plain)
     if url.startswith("postgres"):
-        raise ValueError(f"PostgreSQL is not supported yet; write {_SQLITE}FILE")
+        return _postgresql(url)
     file = url.removeprefix(_SQLITE)
     if file in (url, "", ":memory:") or file.startswith("file:") or "?" in file:
-        raise ValueError(f"must be {_SQLITE}FILE, such as {_SQLITE}slo-exporter.db")
+        raise ValueError(f"must be {_SQLITE}FILE, such as {_SQLITE}slo-exporter.db, or a URL with {_POSTGRESQL}")
     return url
+
+
+def _postgresql(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    if not separator or f"{scheme}://" not in _POSTGRESQL_SCHEMES:
+        raise ValueError(f"must begin with {_POSTGRESQL} or postgresql://")
+    try:
+        parts = urlsplit(f"postgresql://{rest}")
+        name = unquote(parts.path.removeprefix("/"))
+        is_whole = bool(name) and "/" not in name and parts.port != 0 and not parts.fragment
+    except ValueError:  # what it says may repeat the password
+        is_whole = False
+    if not is_whole or re.search(r"[\s\x00-\x1f]", rest):
+        raise ValueError(
+            f"cannot be read; write {_POSTGRESQL}USER:PASSWORD@HOST/NAME, and in the password "
+            "%40 for '@', %3A for ':', %2F for '/', %3F for '?', %23 for '#', %25 for '%'"
+        )
+    return f"{_POSTGRESQL}{rest}"

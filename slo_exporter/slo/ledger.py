@@ -4,8 +4,9 @@ The book of counts in memory: what SQL holds, ready to be read.
 Changed only after a commit, rebuilt at start to the same numbers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from slo_exporter.sli.counting import EXCLUDED, GOOD, SLICE_NS, SLICE_S, TOTAL, 
 from slo_exporter.sli.records import MISSING, Ints
 from slo_exporter.slo import budget
 from slo_exporter.slo.budget import Counts
+from slo_exporter.slo.corrections import Correction, corrected_range, effective
 from slo_exporter.slo.definition import Slo
+from slo_exporter.slo.judging import due_slices
 from slo_exporter.slo.report import BudgetReport, reason_of, state_of
 from slo_exporter.slo.timeline import Timeline
 from slo_exporter.slo.uptime import Uptime
@@ -32,10 +35,32 @@ class Opening:
     newest_ns: Ints
     """Shape (s,): end of the newest counted event, `MISSING` where none."""
     uptime: Uptime
+    corrections: Sequence[Correction] = ()
+    """Made earlier: what is added into one of them is excluded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a commit makes true."""
+
+    counts: Delta
+    """Into the slices; negative where a time slice is judged again."""
+    totals: Ints
+    """Shape (s, 3): into the lifetime totals, never negative."""
+
+    @classmethod
+    def of(cls, counts: Delta) -> "Entry":
+        """An entry of events: what enters a slice enters the totals, once and at once."""
+        return cls(counts, counts.counts.sum(axis=0))
 
 
 class Ledger:
-    """Counts, lifetime totals and uptime of every SLO."""
+    """
+    Counts, lifetime totals and uptime of every SLO.
+
+    Windows hold effective counts: corrected ones are excluded. Lifetime totals
+    hold what happened, and never fall.
+    """
 
     def __init__(self, opening: Opening) -> None:
         self.slos = tuple(opening.slos)
@@ -43,7 +68,8 @@ class Ledger:
         self.newest_ns = opening.newest_ns
         self.uptime = opening.uptime
         self.timeline = Timeline(len(self.slos))
-        self._started_ns = tuple(opening.started_ns)
+        self.started_ns = tuple(opening.started_ns)
+        self._corrections = list(opening.corrections)
         self._rows = {slo.key: row for row, slo in enumerate(self.slos)}
 
     def row(self, service: str, name: str) -> int:
@@ -55,11 +81,34 @@ class Ledger:
         """
         return self._rows[service, name]
 
-    def add(self, delta: Delta) -> None:
+    @property
+    def corrections(self) -> tuple[Correction, ...]:
+        """Those in force."""
+        return tuple(self._corrections)
+
+    def add(self, entry: Entry) -> None:
         """Add what a commit made true."""
-        self.timeline.add(delta)
-        self.totals += delta.counts.sum(axis=0)
-        self.newest_ns = np.maximum(self.newest_ns, delta.newest_ns)
+        self.timeline.add(effective(entry.counts, self._corrections))
+        self.totals += entry.totals
+        self.newest_ns = np.maximum(self.newest_ns, entry.counts.newest_ns)
+
+    def corrected_range(self, asked_from_ns: int, asked_to_ns: int, now_ns: int) -> Range:
+        """The range that a correction would cover: no cell is cut, also when the clock was set back."""
+        return corrected_range(asked_from_ns, asked_to_ns, max(now_ns, self.timeline.folded_ns))
+
+    def counts(self, row: int, span: Range) -> Counts:
+        """Effective counts of one SLO."""
+        return _counts(self.timeline.between(span)[[row]])[0]
+
+    def correct(self, correction: Correction) -> None:
+        """Take what is held, and what comes later, out of the range of *correction*."""
+        self._corrections.append(correction)
+        self.timeline.exclude(correction.row, correction.span)
+
+    def forget(self, before_s: int) -> None:
+        """Drop slices, and corrections, that lie before *before_s*; windows that begin later answer as before."""
+        self.timeline.forget(before_s)
+        self._corrections = [one for one in self._corrections if one.span.end > self.timeline.kept_from_s]
 
     def reports(
         self, now_ns: int, rows: Sequence[int] | None = None, *, accepting_since_ns: int | None = None
@@ -73,32 +122,50 @@ class Ledger:
             accepting_since_ns: since when the receivers have been accepting
                 without a break; None while they are not.
         """
-        wanted = range(len(self.slos)) if rows is None else rows
+        wanted = list(range(len(self.slos)) if rows is None else rows)
         uptime = self.uptime if accepting_since_ns is None else self.uptime.extended(accepting_since_ns, now_ns + 1)
-        burn_counts = {text: self.timeline.between(range_of(seconds, now_ns)) for text, seconds in BURN_WINDOWS.items()}
-        own_counts: dict[int, Ints] = {}
+        covered = cache(uptime.ratio)  # most SLOs ask about the same few ranges
+        burn = [_counts(self.timeline.between(range_of(s, now_ns))[wanted]) for s in BURN_WINDOWS.values()]
+        own = self._own_counts(wanted, now_ns)
         reports = []
-        for row in wanted:
-            seconds = self.slos[row].window.seconds
-            if seconds not in own_counts:
-                own_counts[seconds] = self.timeline.between(range_of(seconds, now_ns))
-            counts = {text: _counts(sums[row]) for text, sums in burn_counts.items()}
-            counts["window"] = _counts(own_counts[seconds][row])
-            reports.append(self._report(row, counts, uptime, now_ns))
+        for row, *counts in zip(wanted, *burn, strict=True):
+            by_window = dict(zip((*BURN_WINDOWS, "window"), (*counts, own[row]), strict=True))
+            coverage = self._coverage(row, own[row], covered, now_ns)
+            reports.append(self._report(row, by_window, coverage, now_ns, uptime.until_ns))
         return reports
 
-    def _report(self, row: int, counts: Mapping[str, Counts], uptime: Uptime, now_ns: int) -> BudgetReport:
-        slo, own = self.slos[row], counts["window"]
+    def _own_counts(self, rows: Sequence[int], now_ns: int) -> Mapping[int, Counts]:
+        """Counts of each of *rows* in its own window."""
+        sharing: dict[int, list[int]] = {}
+        for row in rows:
+            sharing.setdefault(self.slos[row].window.seconds, []).append(row)
+        return {
+            row: counts
+            for seconds, those in sharing.items()
+            for row, counts in zip(those, _counts(self.timeline.between(range_of(seconds, now_ns))[those]), strict=True)
+        }
+
+    def _coverage(self, row: int, own: Counts, covered: Callable[[Range], float | None], now_ns: int) -> float | None:
+        """Share of the slices since the start of the generation that tell something (law 2)."""
+        slo, started_ns = self.slos[row], min(self.started_ns[row], now_ns)
         span = range_of(slo.window.seconds, now_ns)
-        started_s = min(self._started_ns[row], now_ns) // SLICE_NS * SLICE_S
-        coverage = uptime.ratio(Range(max(span.start, started_s), span.end))
+        width_s = slo.indicator.timeslice_s
+        if width_s is None:
+            return covered(Range(max(span.start, started_ns // SLICE_NS * SLICE_S), span.end))
+        due = due_slices(width_s, span, started_ns, now_ns)
+        return min(1.0, (own.total + own.excluded) / due) if due else None
+
+    def _report(
+        self, row: int, counts: Mapping[str, Counts], coverage: float | None, now_ns: int, until_ns: int | None
+    ) -> BudgetReport:
+        slo, own = self.slos[row], counts["window"]
         state = state_of(own, slo.objective, coverage)
         spent = budget.budget(own, slo.objective)
         burn_rates = {text: budget.burn_rate(c, slo.objective) for text, c in counts.items()}
         newest = int(self.newest_ns[row])
         return BudgetReport(
             slo=slo,
-            span=span,
+            span=range_of(slo.window.seconds, now_ns),
             counts=own,
             sli=budget.sli(own),
             budget=spent,
@@ -106,12 +173,13 @@ class Ledger:
             slis={text: budget.sli(c) for text, c in counts.items()},
             exhausts_in_seconds=budget.exhausts_in_seconds(spent.remaining_ratio, burn_rates["1h"], slo.window.seconds),
             coverage_ratio=coverage,
-            as_of_ns=min(now_ns, uptime.until_ns or now_ns),
+            as_of_ns=min(now_ns, until_ns or now_ns),
             data_age_seconds=None if newest == MISSING else max(0, now_ns - newest) / 1e9,
             state=state,
             reason=reason_of(state, slo, own, coverage),
         )
 
 
-def _counts(row: Ints) -> Counts:
-    return Counts(int(row[GOOD]), int(row[TOTAL]), int(row[EXCLUDED]))
+def _counts(rows: Ints) -> list[Counts]:
+    plain: list[list[int]] = rows.tolist()
+    return [Counts(row[GOOD], row[TOTAL], row[EXCLUDED]) for row in plain]

@@ -78,10 +78,13 @@ def reason_of(state: State, slo: Slo, counts: Counts, coverage_ratio: float | No
     """One sentence that says why the state is what it is."""
     left = budget.budget(counts, slo.objective)
     match state:
+        case State.NO_DATA if slo.indicator.timeslice_s:
+            return f"no slice was judged in {slo.window.text}"
         case State.NO_DATA:
             return f"no event was counted in {slo.window.text}"
         case State.EXHAUSTED:
-            return f"{counts.bad} bad events, {left.allowed_bad:.12g} allowed in {slo.window.text}"
+            events = "slices" if slo.indicator.timeslice_s else "events"
+            return f"{counts.bad} bad {events}, {left.allowed_bad:.12g} allowed in {slo.window.text}"
         case State.INSUFFICIENT_DATA:
             return f"coverage is {share(coverage_ratio or 0)}, {LEAST_COVERAGE:.0%} is needed"
         case State.AT_RISK:

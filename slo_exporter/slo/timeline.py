@@ -10,7 +10,8 @@ import numpy as np
 
 from slo_exporter.sli.counting import Delta
 from slo_exporter.sli.records import Ints
-from slo_exporter.slo.windows import Range, cells_of, folded_before
+from slo_exporter.slo.corrections import excluded
+from slo_exporter.slo.windows import Range, cell_of, cells_of, folded_before
 
 _SPARE_EDGES = 64
 
@@ -21,14 +22,17 @@ class Timeline:
 
     Attributes:
         total: shape (width, 3), int64: good, total, excluded of every slice held.
+        folded_ns: slices are as wide as they are at this instant.
+        kept_from_s: slices before it were forgotten.
     """
 
     def __init__(self, width: int) -> None:
         self.total: Ints = np.zeros((width, 3), dtype=np.int64)
         self._edges: Ints = np.zeros(_SPARE_EDGES, dtype=np.int64)
         self._sums: Ints = np.zeros((_SPARE_EDGES, width, 3), dtype=np.int64)
+        self.folded_ns = 0
+        self.kept_from_s = 0
         self._held = 0
-        self._folded_ns = 0
 
     def __len__(self) -> int:
         """Slices held: the same for every SLO."""
@@ -36,15 +40,23 @@ class Timeline:
 
     def add(self, delta: Delta) -> None:
         """Add counts; a slice that was folded meanwhile counts in its cell."""
-        cells = cells_of(delta.slices, self._folded_ns)
+        cells = cells_of(delta.slices, self.folded_ns)
         for cell, counts in zip(cells.tolist(), delta.counts, strict=True):
             behind = self._open(cell) + 1  # may move the sums to a larger array
             self._sums[behind : self._held] += counts
             self.total += counts
 
+    def load(self, slices: Ints, counts: Ints) -> None:
+        """Take all counts at once: distinct cells, oldest first, (k,), and their counts, (k, width, 3)."""
+        held = self._held = len(slices)
+        self._edges = np.concatenate([slices, np.zeros(_SPARE_EDGES, dtype=np.int64)])
+        self._sums = np.zeros((held + _SPARE_EDGES, *self.total.shape), dtype=np.int64)
+        np.cumsum(counts[:-1], axis=0, out=self._sums[1:held])
+        self.total = counts.sum(axis=0)
+
     def at(self, slice_s: int) -> Ints | None:
         """Counts of the one slice that starts at *slice_s*, (width, 3); None if it was folded."""
-        if slice_s < folded_before(self._folded_ns):
+        if slice_s < folded_before(self.folded_ns):
             return None
         return self.between(Range(slice_s, slice_s + 1))
 
@@ -52,14 +64,45 @@ class Timeline:
         """Counts in ``[start, end)``; shape (width, 3)."""
         return self._before(span.end) - self._before(span.start)
 
+    def before(self, row: int, instants: Ints) -> Ints:
+        """Counts of one SLO before each of *instants*, (n,); shape (n, 3)."""
+        positions = np.searchsorted(self._edges[: self._held], instants)
+        sums: Ints = np.concatenate([self._sums[: self._held, row], self.total[row : row + 1]])[positions]
+        return sums
+
+    def exclude(self, row: int, span: Range) -> None:
+        """Make every good and bad event of one SLO in *span* an excluded one."""
+        first, last = np.searchsorted(self._edges[: self._held], [span.start, span.end]).tolist()
+        sums = np.concatenate([self._sums[first : self._held, row], self.total[row : row + 1]])
+        width = last - first + 1
+        moved = excluded(sums[:width] - sums[0]) + sums[0] - sums[:width]
+        sums[:width] += moved
+        sums[width:] += moved[-1]
+        self._sums[first : self._held, row], self.total[row] = sums[:-1], sums[-1]
+
+    def forget(self, before_s: int) -> None:
+        """Drop the slices before the one that holds *before_s*; windows that begin later answer as before."""
+        self.kept_from_s = max(self.kept_from_s, cell_of(before_s, self.folded_ns).start)
+        gone = int(np.searchsorted(self._edges[: self._held], self.kept_from_s))
+        if not gone:
+            return
+        base = self._before(self.kept_from_s).copy()
+        kept = slice(gone, self._held)
+        self._held -= gone
+        self._edges[: self._held] = self._edges[kept].copy()
+        self._sums[: self._held] = self._sums[kept] - base
+        self.total -= base
+
     def fold(self, now_ns: int) -> None:
         """Put old slices together; no window's answer changes (law 4)."""
-        self._folded_ns = max(self._folded_ns, now_ns)
+        self.folded_ns = max(self.folded_ns, now_ns)
         edges = self._edges[: self._held]
-        cells, first = np.unique(cells_of(edges, self._folded_ns), return_index=True)
+        cells, first = np.unique(cells_of(edges, self.folded_ns), return_index=True)
         self._held = len(cells)
         self._edges[: self._held] = cells
-        self._sums[: self._held] = self._sums[first]
+        # Sums before the first cell that took another in stay where they are: they are nearly all.
+        moved = slice(int(np.count_nonzero(first == np.arange(len(first)))), self._held)
+        self._sums[moved] = self._sums[first[moved]]
 
     def _before(self, instant_s: int) -> Ints:
         position = int(np.searchsorted(self._edges[: self._held], instant_s))

@@ -100,3 +100,10 @@ def cells_of(slices: Ints, now_ns: int) -> Ints:
         folded = cells < folded_before(now_ns, grid)
         cells = np.where(folded, cells // grid * grid, cells)
     return cells
+
+
+def cell_of(instant_s: int, now_ns: int) -> Range:
+    """The cell in which *instant_s* is kept at *now_ns*."""
+    width = max((grid for grid in GRIDS_S[1:] if instant_s < folded_before(now_ns, grid)), default=SLICE_S)
+    start = instant_s // width * width
+    return Range(start, start + width)

@@ -7,6 +7,6 @@ The way out: Prometheus text, a REST API and one page, over HTTP.
 | api | budgets and release decisions at /api/v1 | CI, Argo, Grafana |
 | page | the same at / | people |
 
-Everything is read from a `Board`, which the daemon implements; nothing here
-changes a count. `wording` says how values read, here and on the command line.
+Everything is read from a `Board` and changed through an `Editor`, which the
+daemon implements. `wording` says how values read, here and on the command line.
 """

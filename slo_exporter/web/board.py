@@ -1,12 +1,18 @@
-"""What the web shows and who knows it: implemented by the daemon."""
+"""What the web shows, what it may change, and who knows and does it: implemented by the daemon."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from enum import StrEnum
+from typing import Final, Protocol
 
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
+from slo_exporter.slo.history import History
 from slo_exporter.slo.report import BudgetReport
+from slo_exporter.slo.windows import Range
+
+DEFAULT_RETENTION_NS: Final = 100 * 86_400 * 10**9
+"""As long as memory keeps slices (docs/laws.md, law 4)."""
 
 Readings = Mapping[str, Mapping[tuple[str, ...], float]]
 """
@@ -28,10 +34,46 @@ class About:
     """Where the counts are kept, without passwords."""
     pipeline: str
     """The stages in order, such as ``otlp -> sli -> slo -> store -> web``."""
+    retention_ns: int = DEFAULT_RETENTION_NS
+    """How long counts are kept."""
+
+
+class Source(StrEnum):
+    """Where an SLO is defined."""
+
+    FILE = "file"
+    API = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a server knows of an SLO beside its declaration."""
+
+    source: Source
+    generation: int
+    """From 1; changing what is counted starts the next."""
+    since_ns: int
+    """When this generation started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionMade:
+    """A correction as it was asked for and made."""
+
+    span: Range
+    """What it covers: the slices that the asked range touches, as wide as they were by then."""
+    asked_from_ns: int
+    asked_to_ns: int
+    why: str
+    who: str
+    """The name of the write token."""
+    made_ns: int
+    removed: Counts
+    """Events that it took out when it was made."""
 
 
 class Board(Protocol):
-    """Knows every number that the web shows; called on the event loop."""
+    """Knows every number that the web shows; `reports`, `totals` and `about` are called from any thread."""
 
     def reports(self, now_ns: int) -> Sequence[BudgetReport]:
         """Report on every SLO; none before the counts were loaded."""
@@ -40,6 +82,34 @@ class Board(Protocol):
     def report(self, service: str, slo: str, now_ns: int) -> BudgetReport:
         """
         Report on one SLO.
+
+        Raises:
+            KeyError: if there is none of that name.
+        """
+        ...
+
+    def definition(self, service: str, slo: str) -> Definition:
+        """
+        Where an SLO is defined, and its generation.
+
+        Raises:
+            KeyError: if there is none of that name.
+        """
+        ...
+
+    def history(self, service: str, slo: str, from_s: int, to_s: int, step_s: int, now_ns: int) -> History:
+        """
+        Read one SLO back, as `slo_exporter.slo.history.history` does.
+
+        Raises:
+            KeyError: if there is none of that name.
+            TooManyPointsError: the step is too short for the range.
+        """
+        ...
+
+    def corrections(self, service: str, slo: str) -> Sequence[CorrectionMade]:
+        """
+        Give the corrections of one SLO's current generation, in the order in which they were made.
 
         Raises:
             KeyError: if there is none of that name.
@@ -64,4 +134,72 @@ class Board(Protocol):
 
     def about(self) -> About:
         """What runs."""
+        ...
+
+
+class FileDefinedError(Exception):
+    """The SLO is defined in a file: only the file changes it."""
+
+
+class UnknownSloError(KeyError):
+    """There is no SLO of that name."""
+
+
+class NotNowError(Exception):
+    """
+    The database takes no writes now; nothing was changed, as far as is known.
+
+    Args:
+        reason: for people.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Editor(Protocol):
+    """
+    Changes what is defined and what counts, durably, in the order of the calls.
+
+    An answer is given after the commit. Repeating a call does no harm: the same
+    definition changes nothing, and a range is corrected once.
+    """
+
+    async def put(self, slo: Slo, document: str, who: str) -> bool:
+        """
+        Define *slo*, or define it anew; True when there was none of that name.
+
+        Args:
+            slo: what *document* says.
+            document: JSON text that `slo_exporter.config.slo_file.from_json` reads again.
+            who: name of the write token, for the audit.
+
+        Raises:
+            FileDefinedError: a file defines it.
+            NotNowError: the database is away.
+        """
+        ...
+
+    async def delete(self, service: str, slo: str, who: str) -> None:
+        """
+        Retire an SLO: it is not shown, its counts stay, the same indicator revives it.
+
+        Raises:
+            FileDefinedError: a file defines it.
+            UnknownSloError: there is none of that name.
+            NotNowError: the database is away.
+        """
+        ...
+
+    async def correct(
+        self, service: str, slo: str, asked_from_ns: int, asked_to_ns: int, why: str, who: str
+    ) -> CorrectionMade:
+        """
+        Exclude the events of a range, those that come later included.
+
+        Raises:
+            UnknownSloError: there is none of that name.
+            NotNowError: the database is away.
+        """
         ...

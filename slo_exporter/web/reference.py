@@ -25,14 +25,16 @@ _SECTIONS: Final = {
 _INTRODUCTION: Final = """\
 # Metrics
 
-Served at `/metrics` in the Prometheus text format 0.0.4. This page is made from
-`slo_exporter/web/metrics/catalogue.py` by `python -m slo_exporter.web.reference docs/reference`.
+Served at `/metrics`: OpenMetrics 1.0 where the Accept header names it, else the Prometheus text format 0.0.4. This
+page is made from `slo_exporter/web/metrics/catalogue.py` by `python -m slo_exporter.web.reference docs/reference`.
 
 * Base units: seconds, bytes, ratios from 0 to 1.
 * What is undefined has no sample. There is no NaN, and no 0 that stands for unknown.
 * `window` is `5m` `30m` `1h` `2h` `6h` `1d` `3d` and the SLO's own text, such as `30d`; one series if they are equal.
 * `slo_info` also carries the labels of the SLO's definition. A character that Prometheus does not take becomes `_`; a
   name that is taken already, or begins with a digit or two underscores, gets the prefix `label_`.
+* Buckets carry their newest request as an exemplar (`trace_id`, `span_id`), in OpenMetrics only. Prometheus keeps
+  exemplars with `--enable-feature=exemplar-storage`.
 * `slo_events_total` continues over a restart: it is kept with the counts. Every other counter begins at 0 with the
   process.
 * Label texts are cut at 128 characters. Past the limit of label sets, service and model become `_other`, and

@@ -12,7 +12,10 @@ from datetime import UTC, datetime, timedelta
 from decimal import ROUND_FLOOR, Decimal
 from typing import Final
 
-from slo_exporter.sli.condition import UNIT_NS, Clause, Condition
+from slo_exporter.clock import SECOND_NS
+from slo_exporter.sli.condition import Aggregate, Clause, Condition
+from slo_exporter.sli.indicator import Indicator
+from slo_exporter.sli.quantity import UNIT_NS, Measure
 from slo_exporter.sli.records import FIELDS, Kind
 
 UNDEFINED: Final = "-"
@@ -105,15 +108,32 @@ def labels(texts: Mapping[str, str]) -> str:
     return ",".join(f"{name}={text}" for name, text in sorted(texts.items()))
 
 
+def good(indicator: Indicator) -> str:
+    """When an event is good: ``e2e <= 80ms``, or ``p99(e2e) <= 80ms each 1m``."""
+    each = f" each {span(indicator.timeslice_s)}" if indicator.timeslice_s else ""
+    return f"{condition(indicator.good)}{each}"
+
+
+def span(seconds: int) -> str:
+    """A width as people write it: ``1m``, ``90s``."""
+    return _bound(seconds * SECOND_NS)
+
+
 def condition(of: Condition) -> str:
-    """The condition as people write it: ``outcome == ok and e2e <= 80ms``."""
-    return " and ".join(_clause(clause) for clause in of.clauses)
+    """The condition as people write it: ``outcome == ok and e2e <= 80ms``, ``p99(e2e) <= 80ms``."""
+    return " and ".join([*map(_clause, of.clauses), *map(_aggregate, of.aggregates)])
 
 
 def _clause(clause: Clause) -> str:
     if clause.field in FIELDS and FIELDS[clause.field] is Kind.DURATION:
         return f"{clause.field} {clause.op} {_bound(clause.bound)}"
     return str(clause)
+
+
+def _aggregate(aggregate: Aggregate) -> str:
+    if aggregate.measure is Measure.DURATION and aggregate.bound.denominator == 1:
+        return f"{aggregate.name} {aggregate.op} {_bound(aggregate.bound.numerator)}"
+    return str(aggregate)
 
 
 def _bound(bound_ns: int) -> str:

@@ -40,6 +40,8 @@ def test_defaults_listen_on_loopback() -> None:
     assert default.otlp.max_message_bytes == 16777216
     assert default.database == "sqlite:///slo-exporter.db"
     assert default.lateness_ns == 600 * SECOND_NS
+    assert default.retention_ns == 100 * 86_400 * SECOND_NS
+    assert default.write_tokens == {}
     assert default.ignore_routes == settings.DEFAULT_IGNORE_ROUTES
 
 
@@ -102,6 +104,16 @@ def test_environment_lists_have_commas_and_mappings_underscores() -> None:
     assert (read.ignore_routes, read.models, read.lateness_ns) == (("/a", "/b"), {"chat": "llama"}, 120 * SECOND_NS)
 
 
+def test_retention_and_tokens_come_from_the_file_or_the_environment(config: Path) -> None:
+    """A digest may be in capitals; the environment adds names in lower case."""
+    config.write_text(f"retention: 7d\nwrite_tokens: {{ci: {'AB' * 32}}}")
+
+    read = settings.load(config, environ={"SLO_EXPORTER_WRITE_TOKENS__SRE": "0" * 64})
+
+    assert read.retention_ns == 7 * 86_400 * SECOND_NS
+    assert read.write_tokens == {"ci": "ab" * 32, "sre": "0" * 64}
+
+
 ENVIRONMENT = {
     "a text where a mapping must stand": (
         {"SLO_EXPORTER_OTLP__GRPC": "a:1", "SLO_EXPORTER_OTLP": "x"},
@@ -115,6 +127,10 @@ ENVIRONMENT = {
     "a number of five thousand digits": (
         {"SLO_EXPORTER_OTLP__MAX_MESSAGE_BYTES": "9" * 5000},
         "SLO_EXPORTER_OTLP__MAX_MESSAGE_BYTES: is too large a number",
+    ),
+    "a token instead of its digest": (
+        {"SLO_EXPORTER_WRITE_TOKENS__CI": "my-secret"},
+        "SLO_EXPORTER_WRITE_TOKENS: ci: must be the SHA-256 digest of the token, 64 hexadecimal digits",
     ),
     "nothing": ({"SLO_EXPORTER_LISTEN": ""}, "SLO_EXPORTER_LISTEN: is empty"),
 }
@@ -159,15 +175,33 @@ WRONG = {
     "otlp: {grpc: 'localhost:9', http: 'localhost:9'}": (
         "otlp.grpc and otlp.http are both localhost:9; listeners need ports of their own"
     ),
-    "database: postgresql+psycopg://u:secret@h/d": ("database: PostgreSQL is not supported yet; write sqlite:///FILE"),
-    "database: mysql://u:secret@h/d": "database: must be sqlite:///FILE, such as sqlite:///slo-exporter.db",
-    "database: 'sqlite://'": "database: must be sqlite:///FILE, such as sqlite:///slo-exporter.db",
-    "database: 'sqlite:///:memory:'": "database: must be sqlite:///FILE, such as sqlite:///slo-exporter.db",
+    "database: postgresql+psycopg2://u:secret@h/d": (
+        "database: must begin with postgresql+psycopg:// or postgresql://"
+    ),
+    "database: postgresql://u:sec/ret@h/d": (
+        "database: cannot be read; write postgresql+psycopg://USER:PASSWORD@HOST/NAME, and in the password "
+        "%40 for '@', %3A for ':', %2F for '/', %3F for '?', %23 for '#', %25 for '%'"
+    ),
+    "database: mysql://u:secret@h/d": (
+        "database: must be sqlite:///FILE, such as sqlite:///slo-exporter.db, or a URL with postgresql+psycopg://"
+    ),
+    "database: 'sqlite://'": (
+        "database: must be sqlite:///FILE, such as sqlite:///slo-exporter.db, or a URL with postgresql+psycopg://"
+    ),
+    "database: 'sqlite:///:memory:'": (
+        "database: must be sqlite:///FILE, such as sqlite:///slo-exporter.db, or a URL with postgresql+psycopg://"
+    ),
     "lateness: 21m": "lateness: '21m' is out of range; it must be at least 1m and at most 20m",
     "lateness: 10": ("lateness: '10' is no duration; write a whole number and ms, s, m, h, d or w, such as 30d"),
     "lateness_ns: 1": (
         "lateness_ns: is an unknown field; did you mean lateness? fields are: "
-        "listen, otlp, database, slo_files, lateness, models, ignore_routes"
+        "listen, otlp, database, slo_files, lateness, retention, models, ignore_routes, write_tokens"
+    ),
+    "retention: 23h": "retention: '23h' is out of range; it must be at least 1d and at most 100d",
+    "retention: 101d": "retention: '101d' is out of range; it must be at least 1d and at most 100d",
+    "write_tokens: [a]": "write_tokens: must be a mapping of names to SHA-256 digests of tokens",
+    "write_tokens: {ci: my-secret}": (
+        "write_tokens: ci: must be the SHA-256 digest of the token, 64 hexadecimal digits"
     ),
     "models: [a]": "models: must be a mapping of service.name to model",
     "models: {chat: ''}": "models: chat: must be a text of 1 to 128 characters",

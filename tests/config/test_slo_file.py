@@ -13,10 +13,10 @@ from slo_exporter.clock import SECOND_NS
 from slo_exporter.config import slo_file
 from slo_exporter.config.errors import ConfigError
 from slo_exporter.sli import condition
-from slo_exporter.sli.indicator import DEFAULT_RULES, Indicator, Rule, Selector
+from slo_exporter.sli.indicator import DEFAULT_RULES, Empty, Indicator, Rule, Selector
 from slo_exporter.sli.records import Outcome, View
 from slo_exporter.slo.definition import Slo
-from slo_exporter.slo.windows import Window
+from slo_exporter.slo.windows import Window, duration_ns
 
 HEAD = "apiVersion: slo-exporter/v1\nservice: chat\n"
 
@@ -171,9 +171,31 @@ ENTRIES = {
         one(indicator={"requests": {}, "good": "fast"}),
         ["SLO 'latency': indicator.good: cannot read 'fast'; a clause is: field <= | < | >= | > | == | != quantity"],
     ),
-    "a time slice": (
-        one(indicator={"requests": {}, "timeslice": "1m", "empty": "bad", "good": "p99(e2e) <= 80ms"}),
-        ["SLO 'latency': indicator: timeslice and empty are not supported yet"],
+    "an aggregate without a time slice": (
+        one(indicator={"requests": {}, "good": "p99(e2e) <= 80ms"}),
+        [
+            (
+                "SLO 'latency': indicator: good: p99(e2e) is about a time slice; write timeslice: 1m beside it, "
+                "or judge one request, as in e2e <= 80ms"
+            )
+        ],
+    ),
+    "a request under a time slice": (
+        one(indicator={"requests": {}, "timeslice": "1m", "good": "e2e <= 80ms"}),
+        [
+            (
+                "SLO 'latency': indicator: good: e2e is about one request; with timeslice aggregate it, "
+                "as in p99(e2e) <= 80ms or rate >= 100/s, or leave timeslice out"
+            )
+        ],
+    ),
+    "empty without a time slice": (
+        one(indicator={"requests": {}, "good": "e2e <= 80ms", "empty": "bad"}),
+        ["SLO 'latency': indicator: empty: is about time slices; write timeslice: 1m beside it, or leave it out"],
+    ),
+    "an unknown empty": (
+        one(indicator={"requests": {}, "timeslice": "1m", "empty": "fine", "good": "count >= 1"}),
+        ["SLO 'latency': indicator.empty: must be one of no_data, good, bad, not 'fine'"],
     ),
     "a GPU": (
         one(indicator={"gpus": {}, "good": "mean(utilization) >= 40%"}),
@@ -196,6 +218,37 @@ def test_a_wrong_entry_is_explained(entry: object, expected: list[str]) -> None:
         read(entry)
 
     assert list(caught.value.problems) == expected
+
+
+@pytest.mark.parametrize("width", ["10s", "15s", "25s", "1m", "5m", "90s", "60000ms", "1h"])
+def test_time_slices_divide_an_hour(width: str) -> None:
+    """Into whole 5 s slices, two at least."""
+    indicator = read(one(indicator={"requests": {}, "timeslice": width, "good": "count >= 1"})).indicator
+    assert indicator.timeslice_s == duration_ns(width) // SECOND_NS
+    assert indicator.empty is None
+
+
+@pytest.mark.parametrize("width", ["5s", "12s", "70s", "7m", "2h", "1d", "10500ms", "500ms"])
+def test_other_widths_are_refused(width: str) -> None:
+    """Windows would cut them, or verdicts have no slice."""
+    with pytest.raises(ConfigError) as caught:
+        read(one(indicator={"requests": {}, "timeslice": width, "good": "count >= 1"}))
+
+    assert caught.value.problems == (
+        (
+            f"SLO 'latency': indicator.timeslice: '{width}' is no width of time slices; it must divide 1h, "
+            "be a multiple of 5s and at least 10s, such as 10s, 1m or 5m"
+        ),
+    )
+
+
+def test_a_time_slice_of_the_design_is_read() -> None:
+    """Its width, its aggregates, and what an empty one is."""
+    indicator = {"requests": {}, "timeslice": "1m", "good": "p99(e2e) <= 80ms", "empty": "bad"}
+
+    assert read(one(indicator=indicator)).indicator == Indicator(
+        Selector("chat"), condition.parse("p99(e2e) <= 80ms"), timeslice_s=60, empty=Empty.BAD
+    )
 
 
 REQUESTS = {
@@ -339,7 +392,9 @@ def test_everything_wrong_with_all_files_is_said_at_once(tmp_path: Path) -> None
 
 
 _FIELDS = ("name", "objective", "window", "indicator", "max_data_age")
-_WORDS = st.sampled_from(["99%", "30d", "latency", "e2e <= 80ms", "outcome == ok", "server", "error", "ok", "", "x.y"])
+_WORDS = st.sampled_from(
+    ["99%", "30d", "1m", "latency", "e2e <= 80ms", "count >= 1", "outcome == ok", "server", "error", "ok", "", "x.y"]
+)
 _VALUES = st.recursive(
     _WORDS,
     lambda inner: (
@@ -355,6 +410,7 @@ _VALUES = st.recursive(
                     "excluded",
                     "view",
                     "timeslice",
+                    "empty",
                     "calendar",
                     "x",
                     "a.b",

@@ -171,3 +171,22 @@ def test_every_ip_address_reads_back(host: str, port: int) -> None:
     address = Address(host, port)
 
     assert values.address(str(address)) == address
+
+
+@pytest.mark.parametrize(
+    ("plain", "problem"),
+    [
+        ("ci", "must be a mapping of names to SHA-256 digests"),
+        ({"CI": "a" * 64}, "'CI' is no name"),
+        ({"ci": "a" * 63}, "ci: must be the SHA-256 digest"),
+        ({"ci": "g" * 64}, "ci: must be the SHA-256 digest"),
+        ({"ci": "a" * 64 + "\n"}, "ci: must be the SHA-256 digest"),
+        ({"ci": ["a" * 64]}, "ci: must be the SHA-256 digest"),
+        ({"ci": "a" * 64, "sre": "A" * 64}, "sre: is the token of another name"),
+    ],
+)
+def test_a_write_token_has_a_name_and_a_digest_of_its_own(plain: object, problem: str) -> None:
+    """The message never repeats what stands where a digest should."""
+    with pytest.raises(ValueError, match=problem) as caught:
+        values.tokens(plain)
+    assert "g" * 64 not in str(caught.value)

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -7,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from slo_exporter.sli.condition import parse
 from slo_exporter.sli.counting import Delta
+from slo_exporter.sli.indicator import Indicator
 from slo_exporter.sli.records import MISSING
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
-from slo_exporter.slo.ledger import Ledger, Opening
+from slo_exporter.slo.ledger import Entry, Ledger, Opening
 from slo_exporter.slo.report import State
 from slo_exporter.slo.uptime import Uptime
 from slo_exporter.slo.windows import Range
@@ -42,7 +45,7 @@ def _ledger(
 def _add(ledger: Ledger, slice_s: int, *counts: tuple[int, int, int]) -> None:
     """Good, total and excluded of each SLO in one slice; its newest event ends a second into it."""
     newest = [(slice_s + 1) * S if total else MISSING for _, total, _ in counts]
-    ledger.add(Delta(np.array([slice_s // 5 * 5]), np.array([counts]), np.array(newest, dtype=np.int64)))
+    ledger.add(Entry.of(Delta(np.array([slice_s // 5 * 5]), np.array([counts]), np.array(newest, dtype=np.int64))))
 
 
 def test_each_slo_is_reported_over_its_own_window(make_slo: Callable) -> None:
@@ -190,3 +193,47 @@ def test_exhaustion_extrapolates_the_last_hour(
     (report,) = ledger.reports(NOW_NS)
     assert report.exhausts_in_seconds == (None if seconds is None else pytest.approx(seconds, rel=1e-15))
     assert report.slo.objective == Decimal("0.99")
+
+
+def _sliced(slo: Slo) -> Slo:
+    indicator = Indicator(slo.indicator.selector, parse("p99(e2e) <= 80ms"), timeslice_s=60)
+    return replace(slo, indicator=indicator)
+
+
+@pytest.mark.parametrize(
+    ("started_s", "verdicts", "without", "coverage"),
+    [
+        (NOW_S - 3600, 0, 0, 0.0),
+        (NOW_S - 3600, 29, 0, 29 / 58),
+        (NOW_S - 3600, 50, 8, 1.0),
+        (NOW_S - 40, 0, 0, None),
+        (NOW_S + 600, 0, 0, None),
+    ],
+)
+def test_time_slices_are_covered_by_verdicts(
+    make_slo: Callable, started_s: int, verdicts: int, without: int, coverage: float | None
+) -> None:
+    """Slices with a verdict, corrected ones included, over those that are due; uptime does not matter."""
+    ledger = _ledger([_sliced(make_slo())], started_s=[started_s], uptime=())
+    for n in range(verdicts + without):
+        good = (1, 1, 0) if n < verdicts else (0, 0, 1)
+        _add(ledger, (NOW_S - 3600) // 60 * 60 + 60 * n + 115, good)
+    assert ledger.reports(NOW_NS)[0].coverage_ratio == coverage
+
+
+def test_time_slices_are_called_slices(make_slo: Callable) -> None:
+    """The reason says what was counted."""
+    ledger = _ledger([_sliced(make_slo())], started_s=[NOW_S - 3600])
+    assert ledger.reports(NOW_NS)[0].reason == "no slice was judged in 30d"
+    _add(ledger, NOW_S - 65, (0, 2, 0))
+    assert ledger.reports(NOW_NS)[0].reason == "2 bad slices, 0.02 allowed in 30d"
+
+
+def test_what_a_commit_adds_to_slices_and_totals_may_differ(make_slo: Callable) -> None:
+    """A verdict counts in its window at once, in the lifetime totals when it is final."""
+    ledger = _ledger([make_slo()])
+    delta = Delta(np.array([NOW_S // 5 * 5]), np.array([[[1, 1, 0]]]), np.array([NOW_NS]))
+    ledger.add(Entry(delta, np.zeros((1, 3), dtype=np.int64)))
+    assert (ledger.totals.tolist(), ledger.reports(NOW_NS)[0].counts) == ([[0, 0, 0]], Counts(1, 1))
+    ledger.add(Entry(Delta(delta.slices, -delta.counts, delta.newest_ns), np.array([[0, 1, 0]])))
+    assert (ledger.totals.tolist(), ledger.reports(NOW_NS)[0].counts) == ([[0, 1, 0]], Counts(0, 0))

@@ -230,3 +230,80 @@ def test_an_empty_timeline_answers_nothing() -> None:
     timeline.add(_delta({}))
     assert (timeline.between(range_of(DAY, START_S * S)) == 0).all()
     assert len(timeline) == 0
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 2**32))
+def test_forgetting_changes_no_window_that_begins_later(seed: int) -> None:
+    """What lies before the cell that is named is gone; every later edge answers as before, late counts included."""
+    random = Random(seed)
+    raw, now_ns = Raw(), _later(random, START_S * S)
+    for _ in range(80):
+        age_s = int(10 ** random.uniform(0, 7))
+        raw.add({(now_ns // S - age_s) // 5 * 5: _counts(random)})
+    timeline = _rebuilt(raw, random, [now_ns])
+    before_s = now_ns // S - int(10 ** random.uniform(2, 7))
+    first = int(cells_of(np.array([before_s // 5 * 5]), now_ns)[0])
+    held = len(timeline)
+    timeline.forget(before_s)
+    late = {now_ns // S // 5 * 5 - 5 * random.randrange(50): _counts(random)}
+    for start, counts in late.items():
+        if start >= first:
+            raw.add({start: counts})
+            timeline.add(_delta({start: counts}))
+    raw.slices = {start: counts for start, counts in raw.slices.items() if start >= first}
+    starts = np.array(list(raw.slices), dtype=np.int64)
+    counts = np.array(list(raw.slices.values()), dtype=np.int64).reshape(-1, WIDTH, 3)
+    for edge in (0, first, *cells_of(starts[starts >= first], now_ns).tolist()):
+        expected = counts[starts >= edge].sum(axis=0)
+        assert (timeline.between(Range(edge, now_ns // S + 60)) == expected).all()
+    assert (timeline.total == counts.sum(axis=0)).all()
+    assert timeline.kept_from_s == first
+    assert len(timeline) <= held + 1
+    timeline.forget(before_s - DAY)
+    assert timeline.kept_from_s == first
+
+
+def test_everything_can_be_forgotten() -> None:
+    """What comes afterwards is there."""
+    timeline, one = Timeline(WIDTH), np.ones((WIDTH, 3), dtype=np.int64)
+    timeline.add(_delta({START_S + 5 * n: one for n in range(100)}))
+    timeline.forget(START_S + 1000)
+    assert (len(timeline), int(timeline.total.sum())) == (0, 0)
+    timeline.add(_delta({START_S + 1000: one}))
+    assert (timeline.between(Range(0, START_S + 2000)) == 1).all()
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 2**32))
+def test_one_slo_is_read_at_many_instants(seed: int) -> None:
+    """`before` is `between` from the beginning, for one row."""
+    random = Random(seed)
+    timeline = Timeline(WIDTH)
+    for _ in range(random.randrange(100)):
+        timeline.add(_delta({START_S + 5 * random.randrange(300): _counts(random)}))
+    instants = np.array([START_S + random.randrange(-100, 1700) for _ in range(20)], dtype=np.int64)
+    for row in range(WIDTH):
+        expected = [timeline.between(Range(0, instant))[row].tolist() for instant in instants.tolist()]
+        assert timeline.before(row, instants).tolist() == expected
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**32))
+def test_what_is_excluded_stays_counted(seed: int) -> None:
+    """Good and bad events of one SLO in a range become excluded ones; nothing else moves."""
+    random = Random(seed)
+    raw, timeline = Raw(), Timeline(WIDTH)
+    for _ in range(random.randrange(100)):
+        added = {START_S + 5 * random.randrange(300): _counts(random)}
+        raw.add(added)
+        timeline.add(_delta(added))
+    start, end = sorted(START_S + 5 * random.randrange(-20, 320) for _ in range(2))
+    row = random.randrange(WIDTH)
+    for _ in range(2):
+        timeline.exclude(row, Range(start, end))
+    for at, counts in raw.slices.items():
+        if start <= at < end:
+            counts[row] = (0, 0, counts[row][1] + counts[row][2])
+        assert (timeline.between(Range(at, at + 5)) == counts).all()
+    assert (timeline.total == sum(raw.slices.values(), np.zeros((WIDTH, 3), dtype=np.int64))).all()

@@ -20,6 +20,8 @@ SLO_ROUTES = (
     "/api/v1/slos",
     "/api/v1/slos/chat/latency",
     "/api/v1/slos/chat/latency/budget",
+    "/api/v1/slos/chat/latency/history",
+    "/api/v1/slos/chat/latency/corrections",
     "/api/v1/release-check?service=chat",
 )
 PATHS = (*SLO_ROUTES, "/", "/metrics", "/healthz", "/readyz", "/openapi.json", "/nothing")
@@ -42,7 +44,7 @@ class BrokenBoard(LedgerBoard):
         ("GET", "/api/v1/slos/no/no/budget", 404, "service 'no' has no SLO 'no'; /api/v1/slos lists what there is"),
         ("GET", "/api/v1/release-check?service=no", 404, "service 'no' has no SLO; /api/v1/slos lists what there is"),
         ("POST", "/api/v1/slos", 405, "POST is not possible here"),
-        ("DELETE", "/api/v1/slos/chat/latency", 405, "DELETE is not possible here"),
+        ("DELETE", "/api/v1/slos/chat/latency/budget", 405, "DELETE is not possible here"),
         ("GET", "/api/v1/release-check", 422, "service: Field required"),
         ("GET", "/api/v1/slos?limit=0", 422, "limit: Input should be greater than or equal to 1"),
         ("GET", "/api/v1/slos?limit=1001", 422, "limit: Input should be less than or equal to 1000"),

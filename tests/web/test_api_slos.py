@@ -1,13 +1,18 @@
 """SLOs and budgets over the API."""
 
+from dataclasses import replace
+
 import pytest
 from boards import LedgerBoard
 from builders import slo
 from busy import client_of
 from starlette.testclient import TestClient
 
+from slo_exporter.sli.condition import parse
+from slo_exporter.sli.indicator import Empty, Indicator, Selector
 from slo_exporter.web.api.models import BudgetAnswer
 
+SLICED = Indicator(Selector("chat"), parse("p99(e2e) <= 80ms"), timeslice_s=60, empty=Empty.BAD)
 BURN_WINDOWS = ["5m", "30m", "1h", "2h", "6h", "1d", "3d", "window"]
 
 
@@ -84,6 +89,7 @@ def test_list_item_says_what_is_good(client: TestClient) -> None:
         "reason": "95.0% of the error budget remains",
         "good": "e2e <= 80ms",
         "labels": "team=llm,tier=gold",
+        "source": "file",
     }
 
 
@@ -122,7 +128,10 @@ def test_one_slo_shows_its_declaration(client: TestClient) -> None:
             "client_error": "exclude",
             "cancelled": "exclude",
         },
+        "timeslice": None,
+        "empty": None,
     }
+    assert (answer["source"], answer["generation"], answer["since"]) == ("file", 1, "2026-11-21T12:00:03.250000Z")
     assert (answer["max_data_age_seconds"], answer["state"], answer["labels"]) == (900, "exhausted", {})
 
 
@@ -131,3 +140,20 @@ def test_objectives_are_exact_texts(objective: str, text: str) -> None:
     """No float comes between the file and the answer."""
     board = LedgerBoard([slo(objective=objective)], [(1, 0, 0)])
     assert client_of(board).get("/api/v1/slos/chat/latency").json()["objective"] == text
+
+
+def test_a_time_slice_slo_says_so() -> None:
+    """Its condition names the width; what is counted are slices."""
+    sliced = replace(slo("p99"), indicator=SLICED)
+    client = client_of(LedgerBoard([sliced], [(0, 40, 0)]))
+    (item,) = client.get("/api/v1/slos").json()["items"]
+    answer = client.get("/api/v1/slos/chat/p99").json()
+    assert (item["good"], item["reason"]) == (
+        "p99(e2e) <= 80ms each 1m",
+        "40 bad slices, 0.4 allowed in 30d",
+    )
+    assert (answer["indicator"]["good"], answer["indicator"]["timeslice"], answer["indicator"]["empty"]) == (
+        "p99(e2e) <= 80ms each 1m",
+        "1m",
+        "bad",
+    )

@@ -10,6 +10,8 @@ from builders import slo
 from busy import client_of
 from starlette.testclient import TestClient
 
+from slo_exporter.sli.condition import parse
+from slo_exporter.sli.indicator import Indicator, Selector
 from slo_exporter.slo.windows import Window
 
 
@@ -95,3 +97,11 @@ def test_policy_allows_the_style_and_nothing_else(client: TestClient) -> None:
 def test_the_page_loads_itself_again(client: TestClient) -> None:
     """No script is needed to stay fresh."""
     assert '<meta http-equiv="refresh" content="10">' in client.get("/").text
+
+
+def test_time_slices_are_called_slices() -> None:
+    """Their condition names the width."""
+    indicator = Indicator(Selector("chat"), parse("p99(e2e) <= 80ms"), timeslice_s=90)
+    text = client_of(LedgerBoard([replace(slo("p99"), indicator=indicator)], [(998, 2, 0)])).get("/").text
+    assert "<code>p99(e2e) &lt;= 80ms each 90s</code>" in text
+    assert "2 bad of 1,000 slices" in text

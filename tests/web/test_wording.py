@@ -145,6 +145,10 @@ def test_an_instant_is_rounded_down(instant_ns: int, text: str) -> None:
         ("e2e <= 120s and prompt_tokens > 5", "e2e <= 2m and prompt_tokens > 5"),
         ("e2e > 0ms", "e2e > 0s"),
         ("outcome != error", "outcome != error"),
+        ("p99(e2e) <= 0.08s and count >= 3", "p99(e2e) <= 80ms and count >= 3"),
+        ("mean(inter_token) < 0.5ns", "mean(inter_token) < 0.5ns"),
+        ("rate(completion_tokens) >= 1000.0/s", "rate(completion_tokens) >= 1000/s"),
+        ("ratio(data_wait, step) <= 0.15", "ratio(data_wait, step) <= 15%"),
     ],
 )
 def test_a_condition_is_written_as_people_do(good: str, text: str) -> None:

@@ -1,6 +1,7 @@
 """
-/api/v1: budgets and release decisions as JSON, errors as problem+json.
+/api/v1: budgets, their history and release decisions as JSON, errors as problem+json.
 
 | reads | `Board`, `Clock` |
+| writes, for who has a token | definitions and corrections, through an `Editor` |
 | gives | a FastAPI application that also serves /metrics, / and the probes |
 """

@@ -1,11 +1,15 @@
 """From values of the core to answers of the API."""
 
+from typing import Any
+
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.sli.indicator import Indicator, Rule
+from slo_exporter.slo.history import History
 from slo_exporter.slo.release import ReleaseCheck
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.web import wording
 from slo_exporter.web.api import models
+from slo_exporter.web.board import CorrectionMade, Definition, Source
 
 
 def budget(report: BudgetReport) -> models.BudgetAnswer:
@@ -36,7 +40,7 @@ def budget(report: BudgetReport) -> models.BudgetAnswer:
     )
 
 
-def item(report: BudgetReport) -> models.SloItem:
+def item(report: BudgetReport, source: Source) -> models.SloItem:
     """One line of the list of SLOs."""
     slo = report.slo
     return models.SloItem(
@@ -51,12 +55,13 @@ def item(report: BudgetReport) -> models.SloItem:
         burn_6h=report.burn_rates["6h"],
         coverage_ratio=report.coverage_ratio,
         reason=report.reason,
-        good=wording.condition(slo.indicator.good),
+        good=wording.good(slo.indicator),
         labels=wording.labels(slo.labels),
+        source=source,
     )
 
 
-def slo(report: BudgetReport) -> models.SloAnswer:
+def slo(report: BudgetReport, definition: Definition) -> models.SloAnswer:
     """An SLO as it was declared, and its state."""
     declared = report.slo
     return models.SloAnswer(
@@ -69,6 +74,9 @@ def slo(report: BudgetReport) -> models.SloAnswer:
         max_data_age_seconds=declared.max_data_age_ns / SECOND_NS,
         state=report.state,
         reason=report.reason,
+        source=definition.source,
+        generation=definition.generation,
+        since=wording.utc(definition.since_ns),
     )
 
 
@@ -77,9 +85,55 @@ def _indicator(indicator: Indicator) -> models.IndicatorAnswer:
         service=indicator.selector.service,
         view=indicator.selector.view.name.lower(),
         requests={key: list(texts) for key, texts in indicator.selector.matches},
-        good=wording.condition(indicator.good),
+        good=wording.good(indicator),
         outcomes={outcome.name.lower(): Rule(rule).name.lower() for outcome, rule in indicator.rules.items()},
+        timeslice=None if indicator.timeslice_s is None else wording.span(indicator.timeslice_s),
+        empty=None if indicator.timeslice_s is None else indicator.when_empty.name.lower(),
     )
+
+
+def history(shown: History) -> models.HistoryAnswer:
+    """An SLO over time; it may take long."""
+    return models.HistoryAnswer(
+        items=[
+            models.HistoryItem(
+                time=wording.utc(point.time_s * SECOND_NS),
+                good=point.counts.good,
+                bad=point.counts.bad,
+                total=point.counts.total,
+                sli=point.sli,
+                remaining_ratio=point.remaining_ratio,
+                burn_1h=point.burn_1h,
+            )
+            for point in shown.points
+        ],
+        from_=wording.utc(shown.span.start * SECOND_NS),
+        to=wording.utc(shown.span.end * SECOND_NS),
+        step=shown.step_s,
+    )
+
+
+def correction(made: CorrectionMade) -> models.CorrectionAnswer:
+    """A correction as it was made."""
+    events = models.RemovedEvents(good=made.removed.good, bad=made.removed.bad)
+    return models.CorrectionAnswer(**_correction(made), events=events)
+
+
+def correction_item(made: CorrectionMade) -> models.CorrectionItem:
+    """One line of the list of corrections."""
+    return models.CorrectionItem(**_correction(made), good=made.removed.good, bad=made.removed.bad)
+
+
+def _correction(made: CorrectionMade) -> dict[str, Any]:
+    return {
+        "from_": wording.utc(made.span.start * SECOND_NS),
+        "to": wording.utc(made.span.end * SECOND_NS),
+        "asked_from": wording.utc(made.asked_from_ns),
+        "asked_to": wording.utc(made.asked_to_ns),
+        "why": made.why,
+        "who": made.who,
+        "made": wording.utc(made.made_ns),
+    }
 
 
 def release(check: ReleaseCheck) -> models.ReleaseAnswer:

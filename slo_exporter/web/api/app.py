@@ -1,25 +1,46 @@
 """The application of the web listener."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from slo_exporter.clock import Clock
-from slo_exporter.web.api import probes, problems, release, slos
+from slo_exporter.web.api import corrections, definitions, history, probes, problems, release, slos
 from slo_exporter.web.api.dependencies import Sources
 from slo_exporter.web.api.middleware import HeadAsGet, SafeHeaders
-from slo_exporter.web.board import Board
+from slo_exporter.web.api.tokens import Tokens
+from slo_exporter.web.board import Board, Editor
 from slo_exporter.web.metrics.requests import RequestMetrics
 from slo_exporter.web.page import route as page
 
-_DESCRIPTION = "SLIs, error budgets and release decisions. Times are RFC 3339 in UTC; undefined numbers are null."
+_DESCRIPTION = (
+    "SLIs, error budgets and release decisions. Times are RFC 3339 in UTC; undefined numbers are null. "
+    "Reading is open; writing needs a bearer token."
+)
 
 
-def create(board: Board, requests: RequestMetrics, clock: Clock) -> FastAPI:
-    """Make the application that shows *board* and *requests* at the time of *clock*."""
+def create(
+    board: Board,
+    requests: RequestMetrics,
+    clock: Clock,
+    editor: Editor | None = None,
+    tokens: Mapping[str, str] = MappingProxyType({}),
+) -> FastAPI:
+    """
+    Make the application of the web listener.
+
+    Args:
+        board: what it shows.
+        requests: metrics that it shows.
+        clock: at which time.
+        editor: who carries out writes; without one there are none.
+        tokens: who may ask for them: SHA-256 of a token by name. Without one nobody may.
+    """
     app = _routes()
-    app.state.sources = Sources(board, requests, clock)
+    app.state.sources = Sources(board, requests, clock, editor, Tokens(tokens))
     return app
 
 
@@ -40,7 +61,8 @@ def _routes() -> FastAPI:
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
     )
-    for router in (slos.router, release.router, probes.router, page.router):
+    routers = (slos, history, corrections, release, probes, page)
+    for router in (*(module.router for module in routers), definitions.router, corrections.writing):
         app.include_router(router)
     problems.install(app)
     app.add_middleware(HeadAsGet)

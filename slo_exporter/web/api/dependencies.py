@@ -5,28 +5,44 @@ Reads need counts in memory, be they of a while ago; readiness needs a store
 that takes more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends, HTTPException, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from slo_exporter.clock import Clock
 from slo_exporter.slo.report import BudgetReport
-from slo_exporter.web.board import Board
+from slo_exporter.web.api.tokens import Tokens
+from slo_exporter.web.board import Board, Editor
 from slo_exporter.web.metrics.requests import RequestMetrics
 
 RETRY_SECONDS: Final = 5
 """A load or a reconnect takes seconds; a probe's usual period is no longer."""
 
+_NO_WRITES: Final = (
+    "this server takes no writes: it has no write token; "
+    "put the SHA-256 of one under write_tokens in its configuration, by the name of whose it is"
+)
+_BEARER: Final = HTTPBearer(
+    scheme_name="writeToken",
+    description="A token whose SHA-256 stands under `write_tokens` in the server's configuration.",
+    auto_error=False,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the numbers come from, and the time."""
+    """Where the numbers come from, the time, and who may change what."""
 
     board: Board
     requests: RequestMetrics
     clock: Clock
+    editor: Editor | None
+    """None where nobody may write."""
+    tokens: Tokens
 
 
 async def _sources(request: Request) -> Sources:
@@ -34,8 +50,44 @@ async def _sources(request: Request) -> Sources:
     return sources
 
 
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Somebody who may write."""
+
+    name: str
+    """Of the write token: the audited "who"."""
+    editor: Editor
+
+
 FromSources = Annotated[Sources, Depends(_sources)]
 """Type of a handler's argument that is the application's `Sources`."""
+
+
+async def require_writer(
+    sources: FromSources, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
+) -> Writer:
+    """
+    Let a write pass only with a known token.
+
+    Raises:
+        HTTPException: 403 where nobody may write, 401 without a token that is known.
+    """
+    if sources.editor is None or not sources.tokens:
+        raise HTTPException(403, _NO_WRITES)
+    if credentials is None:
+        raise _unauthorized("a write needs a token: send the header Authorization: Bearer TOKEN", "Bearer")
+    name = sources.tokens.name_of(credentials.credentials)
+    if name is None:
+        raise _unauthorized("this server does not know the token", 'Bearer error="invalid_token"')
+    return Writer(name, sources.editor)
+
+
+def _unauthorized(detail: str, challenge: str) -> HTTPException:
+    return HTTPException(401, detail, {"WWW-Authenticate": challenge})
+
+
+FromWriter = Annotated[Writer, Depends(require_writer)]
+"""Type of a handler's argument that is the `Writer` of the request."""
 
 
 async def require_loaded(sources: FromSources) -> None:
@@ -46,7 +98,7 @@ async def require_loaded(sources: FromSources) -> None:
         HTTPException: 503 with Retry-After; the detail says why.
     """
     if not sources.board.is_loaded():
-        raise _unavailable(f"the counts are not loaded: {sources.board.not_ready() or 'starting'}")
+        raise unavailable(f"the counts are not loaded: {sources.board.not_ready() or 'starting'}")
 
 
 async def require_ready(sources: FromSources) -> None:
@@ -58,7 +110,7 @@ async def require_ready(sources: FromSources) -> None:
     """
     reason = sources.board.not_ready()
     if reason is not None:
-        raise _unavailable(f"not ready: {reason}")
+        raise unavailable(f"not ready: {reason}")
 
 
 async def require_known_parameters(request: Request) -> None:
@@ -102,8 +154,20 @@ def reports_of(sources: Sources, service: str, slos: Sequence[str]) -> list[Budg
 
 
 def _report(sources: Sources, service: str, slo: str, now_ns: int) -> BudgetReport:
-    try:
+    with known(service, slo):
         return sources.board.report(service, slo, now_ns)
+
+
+@contextmanager
+def known(service: str, slo: str) -> Iterator[None]:
+    """
+    Turn the `KeyError` of a board or an editor into an answer.
+
+    Raises:
+        HTTPException: 404.
+    """
+    try:
+        yield
     except KeyError:
         raise _unknown(f"service {service!r} has no SLO {slo!r}") from None
 
@@ -112,5 +176,6 @@ def _unknown(what: str) -> HTTPException:
     return HTTPException(404, f"{what}; /api/v1/slos lists what there is")
 
 
-def _unavailable(detail: str) -> HTTPException:
+def unavailable(detail: str) -> HTTPException:
+    """A 503 that says when to ask again."""
     return HTTPException(503, detail, {"Retry-After": str(RETRY_SECONDS)})

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from slo_exporter.slo.release import Decision
 from slo_exporter.slo.report import State
+from slo_exporter.web.board import Source
 
 Objective = Annotated[str, Field(description="Required share of good events, as exact text.", examples=["0.99"])]
 Window = Annotated[str, Field(description="The compliance window as its author wrote it.", examples=["30d"])]
@@ -28,6 +29,10 @@ Coverage = Annotated[
     Field(description="Share of the window's slices in which the receivers were accepting."),
 ]
 Why = Annotated[str, Field(description="One sentence that says why the state is what it is.")]
+DefinedIn = Annotated[Source, Field(description="Where it is defined: in a file, or over the API.")]
+Start = Annotated[datetime, Field(serialization_alias="from", validation_alias="from", description="Start, inclusive.")]
+End = Annotated[datetime, Field(description="End, exclusive.")]
+NoNext = Annotated[str | None, Field(description="The cursor of the next page; null on the last one.")]
 
 
 class Answer(BaseModel):
@@ -77,10 +82,8 @@ class BudgetAnswer(Answer):
     slo: str
     objective: Objective
     window: Window
-    from_: datetime = Field(
-        serialization_alias="from", validation_alias="from", description="Start of the window, inclusive."
-    )
-    to: datetime = Field(description="End of the window, exclusive.")
+    from_: Start
+    to: End
     state: State
     sli: Ratio
     events: Events
@@ -106,15 +109,16 @@ class SloItem(Answer):
     burn_6h: Burn
     coverage_ratio: Coverage
     reason: Why
-    good: str = Field(description="When an event is good.", examples=["e2e <= 80ms"])
+    good: str = Field(description="When an event is good.", examples=["e2e <= 80ms", "p99(e2e) <= 80ms each 1m"])
     labels: str = Field(description="Labels by name, in one text.", examples=["team=llm,tier=gold"])
+    source: DefinedIn
 
 
 class SloList(Answer):
     """A page of SLOs, by service and name."""
 
     items: list[SloItem]
-    next: str | None = Field(description="The cursor of the next page; null on the last one.")
+    next: NoNext = None
 
 
 class IndicatorAnswer(Answer):
@@ -123,8 +127,15 @@ class IndicatorAnswer(Answer):
     service: str = Field(description="service.name of the requests.")
     view: str = Field(examples=["server"])
     requests: dict[str, list[str]] = Field(description="Selector: field or attribute, and any of these texts.")
-    good: str = Field(description="When a request is good.", examples=["e2e <= 80ms"])
+    good: str = Field(description="When a request, or a time slice, is good.", examples=["e2e <= 80ms"])
     outcomes: dict[str, str] = Field(description="What each outcome does: decide, bad or exclude.")
+    timeslice: str | None = Field(
+        description="Width of the time slices that are events; null where requests are.", examples=["1m"]
+    )
+    empty: str | None = Field(
+        description="What a time slice is in which the condition has no value: no_data, good or bad.",
+        examples=["no_data"],
+    )
 
 
 class SloAnswer(Answer):
@@ -139,6 +150,76 @@ class SloAnswer(Answer):
     max_data_age_seconds: float = Field(description="Older data is stale for a release check.")
     state: State
     reason: Why
+    source: DefinedIn
+    generation: int = Field(description="From 1; changing what is counted starts the next.")
+    since: datetime = Field(description="When this generation started.")
+
+
+class HistoryItem(Answer):
+    """One step of a history, flat."""
+
+    time: datetime = Field(description="Start of the step; it ends a step later.")
+    good: int
+    bad: int
+    total: int
+    sli: Ratio
+    remaining_ratio: float | None = Field(
+        description="Of the SLO's own window that ends with the step; null without events or beyond the retention."
+    )
+    burn_1h: float | None = Field(
+        description="Of the hour that ends with the step; null without events or beyond the retention."
+    )
+
+
+class HistoryAnswer(Answer):
+    """An SLO over time, oldest first."""
+
+    items: list[HistoryItem]
+    next: NoNext = None
+    from_: Start
+    to: End
+    step: int = Field(description="Seconds: the asked step, widened to whole slices.")
+
+
+class CorrectionItem(Answer):
+    """A correction in a list, flat."""
+
+    from_: Start
+    to: End
+    asked_from: datetime
+    asked_to: datetime
+    why: str
+    who: str = Field(description="The name of the write token.")
+    made: datetime
+    good: int = Field(description="Good events that it took out when it was made.")
+    bad: int = Field(description="Bad events that it took out when it was made.")
+
+
+class CorrectionList(Answer):
+    """A page of corrections, in the order in which they were made."""
+
+    items: list[CorrectionItem]
+    next: NoNext = None
+
+
+class RemovedEvents(Answer):
+    """What a correction took out when it was made; what comes later into its range is left out too."""
+
+    good: int
+    bad: int
+
+
+class CorrectionAnswer(Answer):
+    """A correction as it was made."""
+
+    from_: Start
+    to: End
+    asked_from: datetime
+    asked_to: datetime
+    why: str
+    who: str = Field(description="The name of the write token.")
+    made: datetime
+    events: RemovedEvents
 
 
 class ReasonAnswer(Answer):

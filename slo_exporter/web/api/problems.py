@@ -33,8 +33,12 @@ CONTENT: Final = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"
 
 
 _MEANINGS: Final = {
+    401: "The write token is missing or unknown.",
+    403: "No write token is configured, so nobody may write.",
+    409: "A file defines the SLO; only the file changes it.",
+    413: "The body is too large.",
     404: "There is none of that name.",
-    422: "A parameter is missing or wrong.",
+    422: "A parameter or the body is missing or wrong.",
     500: "The server failed; its log says why.",
     503: "Not ready; Retry-After says when to ask again.",
 }

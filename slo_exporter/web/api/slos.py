@@ -28,7 +28,7 @@ async def list_slos(
     wanted = [r for r in reports if service in (None, r.slo.service) and _is_after(r, cursor)]
     page = wanted[:limit]
     return models.SloList(
-        items=[answers.item(report) for report in page],
+        items=[answers.item(report, sources.board.definition(*report.slo.key).source) for report in page],
         next=_cursor(page[-1]) if len(wanted) > limit else None,
     )
 
@@ -36,7 +36,7 @@ async def list_slos(
 @router.get("/{service}/{slo}", responses=problems.described(404, 422, 500, 503))
 async def get_slo(sources: FromSources, service: str, slo: str) -> models.SloAnswer:
     """Give one SLO as it was declared, and its state."""
-    return answers.slo(report_of(sources, service, slo))
+    return answers.slo(report_of(sources, service, slo), sources.board.definition(service, slo))
 
 
 @router.get("/{service}/{slo}/budget", responses=problems.described(404, 422, 500, 503))

@@ -1,0 +1,87 @@
+"""
+Strict JSON: the same texts, lists and mappings that `yaml_text` gives.
+
+A number stays the text it is, so ``0.999`` is exact. Nothing is true, false or
+null; a key stands once; size and depth are bounded.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+from slo_exporter.config.errors import ConfigError
+from slo_exporter.config.yaml_text import DEEPEST, Plain
+
+MOST_BYTES: Final = 64 * 1024
+"""A definition over the API; written by hand it has half a KiB."""
+
+
+def parse(data: bytes) -> Plain:
+    """
+    Read one document.
+
+    Args:
+        data: UTF-8, at most `MOST_BYTES`.
+
+    Raises:
+        ConfigError: what is wrong, and where.
+    """
+    if len(data) > MOST_BYTES:
+        raise ConfigError([f"has more than {MOST_BYTES} bytes"])
+    try:
+        plain = json.loads(
+            data.decode("utf-8-sig"),
+            parse_float=str,
+            parse_int=str,
+            parse_constant=_constant,
+            object_pairs_hook=_mapping,
+        )
+        return _checked(plain, ())
+    except UnicodeDecodeError:
+        problem = "is not UTF-8 text"
+    except RecursionError:
+        problem = _TOO_DEEP
+    except json.JSONDecodeError as error:
+        problem = f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+    except ValueError as error:
+        problem = str(error)
+    raise ConfigError([problem])
+
+
+_TOO_DEEP: Final = f"nests deeper than {DEEPEST} levels"
+_WORDS: Final = {True: "true", False: "false", None: "null"}
+
+
+def _constant(word: str) -> NoReturn:
+    raise ValueError(f"holds {word}, which is no number")
+
+
+def _mapping(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {_whole(key)!r} stands twice")
+        found[key] = value
+    return found
+
+
+def _checked(plain: Any, place: tuple[str, ...]) -> Plain:
+    """*plain*, if it is made of texts, lists and mappings only."""
+    if len(place) > DEEPEST:
+        raise ValueError(_TOO_DEEP)
+    if isinstance(plain, dict):
+        return {_whole(key): _checked(value, (*place, key)) for key, value in plain.items()}
+    if isinstance(plain, list):
+        return [_checked(item, (*place, str(number))) for number, item in enumerate(plain, 1)]
+    if isinstance(plain, str):
+        return _whole(plain)
+    where = f"{'.'.join(place)}: " if place else ""
+    raise ValueError(f"{where}{_WORDS[plain]} is no value; write a text or a number, or leave the field out")
+
+
+def _whole(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("holds half a character: an escape between \\ud800 and \\udfff") from None
+    return text
