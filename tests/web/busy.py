@@ -33,6 +33,13 @@ def busy_readings() -> Readings:
         "slo_exporter_inflight_limit_bytes": bare,
         "slo_exporter_seen_reach_seconds": {("spans",): 600.0, ("requests",): float("inf")},
         "slo_exporter_slices": bare,
+        "slo_exporter_open_slices": bare,
+        "slo_exporter_late_slice_records_total": bare,
+        "slo_exporter_folded_rows_total": bare,
+        "slo_exporter_pruned_rows_total": bare,
+        "slo_exporter_reloads_total": {("ok",): 2.0, ("refused",): 0.0},
+        "slo_exporter_definition_writes_total": {("put", "created"): 1.0},
+        "slo_exporter_database_info": {("sqlite",): 1.0},
         "slo_exporter_last_commit_timestamp_seconds": {(): 1.796e9},
     }
 
@@ -61,14 +68,15 @@ def make_requests(
     *,
     shadowed: Sequence[bool] | None = None,
     outcomes: Sequence[Outcome] | None = None,
+    ends_ns: Sequence[int] | None = None,
 ) -> RequestBatch:
-    """Requests of the server view, one per service named."""
+    """Requests of the server view, one per service named; the i-th has span id i + 1."""
     rows = len(services)
     return RequestBatch(
         start_ns=np.zeros(rows, dtype=np.int64),
-        end_ns=np.zeros(rows, dtype=np.int64),
-        trace_id=np.arange(2 * rows, dtype=np.uint64).reshape(-1, 2),
-        span_id=np.arange(rows, dtype=np.uint64),
+        end_ns=np.array(ends_ns or [0] * rows, dtype=np.int64),
+        trace_id=np.arange(1, 2 * rows + 1, dtype=np.uint64).reshape(-1, 2),
+        span_id=np.arange(1, rows + 1, dtype=np.uint64),
         fingerprint=np.arange(rows, dtype=np.uint64),
         request_key=np.zeros(rows, dtype=np.uint64),
         view=np.full(rows, View.SERVER, dtype=np.uint8),

@@ -2,18 +2,24 @@
 
 import math
 import subprocess
-from collections.abc import Callable
-from dataclasses import replace
+import urllib.request
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 
 import pytest
-from boards import LedgerBoard
-from builders import slo
+from boards import NOW_NS, LedgerBoard
+from builders import ManualClock, slo
 from busy import client_of, make_requests
 from prometheus_client.parser import text_string_to_metric_families
+from serving import serving
 from starlette.testclient import TestClient
 
 from slo_exporter.sli.records import MISSING
+from slo_exporter.slo.report import BudgetReport
+from slo_exporter.web.api.app import create
 from slo_exporter.web.metrics.catalogue import CATALOGUE, Type
 from slo_exporter.web.metrics.requests import RequestMetrics
 
@@ -190,6 +196,39 @@ def test_many_slos_are_all_shown() -> None:
     slos = [slo(f"s{number}", window="1d") for number in range(50)]
     series = parse(client_of(LedgerBoard(slos, [(9, 1, 0)] * 50)).get("/metrics").text)
     assert len(series["slo_objective_ratio"]) == 50
+
+
+@dataclass
+class SlowBoard(LedgerBoard):
+    """A board whose reports take as long as a test likes."""
+
+    asked: Event = field(default_factory=Event)
+    answered: Event = field(default_factory=Event)
+
+    def reports(self, now_ns: int) -> Sequence[BudgetReport]:
+        """Report when the test says so."""
+        self.asked.set()
+        assert self.answered.wait(20)
+        return super().reports(now_ns)
+
+
+def test_a_slow_scrape_holds_nobody_up() -> None:
+    """While reports are being made the loop answers others."""
+    board = SlowBoard([slo()], [(1, 0, 0)])
+    app = create(board, RequestMetrics(), ManualClock(NOW_NS))
+    with serving(app) as url, ThreadPoolExecutor(1) as client:
+        scrape = client.submit(get, f"{url}/metrics")
+        assert board.asked.wait(20)
+        assert get(f"{url}/healthz") == "ok\n"
+        assert not scrape.done()
+        board.answered.set()
+        assert "slo_objective_ratio" in scrape.result()
+
+
+def get(url: str) -> str:
+    """The body of an answer."""
+    with urllib.request.urlopen(url, timeout=20) as answer:  # noqa: S310 - loopback
+        return str(answer.read().decode())
 
 
 def test_promtool_finds_nothing_to_say(client: TestClient, require: Callable[[str], Path]) -> None:

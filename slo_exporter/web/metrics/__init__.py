@@ -1,9 +1,10 @@
 """
-/metrics: the Prometheus text format, version 0.0.4.
+/metrics: OpenMetrics 1.0 or the Prometheus text format 0.0.4, whichever is asked for.
 
 | reads | `Scrape`: reports, totals, readings and request metrics of one instant |
-| gives | text |
+| gives | bytes of one format |
 | state | `RequestMetrics`: counters of the requests since the start |
 
-prometheus_client is used here and nowhere else.
+negotiation picks the format; catalogue names every metric; series gives its
+numbers, requests and exemplars those of requests; exposition writes them out.
 """

@@ -7,6 +7,7 @@ Rules of this table:
 2. No colons: they belong to recording rules.
 3. What is undefined has no sample: never NaN, never a 0 that stands for unknown.
 4. A label that changes with configuration stands on an info metric.
+5. A help text is one line without quotes or backslashes: no format has to escape it.
 
 Source of the naming rules: https://prometheus.io/docs/practices/naming/
 """
@@ -25,14 +26,29 @@ class Type(StrEnum):
     INFO = "info"
 
 
+_SUFFIXES: Final = {Type.COUNTER: "_total", Type.INFO: "_info"}
+_UNITS: Final = ("seconds", "bytes", "ratio")
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric family."""
+    """One metric family; *name* is that of its samples, but for the suffixes of a histogram's."""
 
     name: str
     type: Type
     help: str
     labels: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """The name in OpenMetrics: without what the type appends to that of its samples."""
+        return self.name.removesuffix(_SUFFIXES.get(self.type, ""))
+
+    @property
+    def unit(self) -> str | None:
+        """The base unit that ends the name of the family; None without one."""
+        last = self.family.rpartition("_")[2]
+        return last if last in _UNITS else None
 
 
 LONGEST_LABEL: Final = 128
@@ -163,6 +179,40 @@ CATALOGUE: Final = (
         ("memory",),
     ),
     Metric("slo_exporter_slices", Type.GAUGE, "Time slices held in memory."),
+    Metric("slo_exporter_open_slices", Type.GAUGE, "Slices of time-slice SLOs that are not final yet."),
+    Metric(
+        "slo_exporter_late_slice_records_total",
+        Type.COUNTER,
+        "Requests that came for a slice of a time-slice SLO when it was final; they are not in its budget.",
+    ),
+    Metric(
+        "slo_exporter_folded_rows_total",
+        Type.COUNTER,
+        "Rows of five-second counts in the database that were folded into wider ones.",
+    ),
+    Metric(
+        "slo_exporter_pruned_rows_total",
+        Type.COUNTER,
+        "Rows in the database that were deleted because they were older than the retention.",
+    ),
+    Metric(
+        "slo_exporter_reloads_total",
+        Type.COUNTER,
+        "Times the SLO files were read again, by result: ok, invalid, unavailable.",
+        ("result",),
+    ),
+    Metric(
+        "slo_exporter_definition_writes_total",
+        Type.COUNTER,
+        "Changes of SLOs asked for over the API, by action and result.",
+        ("action", "result"),
+    ),
+    Metric(
+        "slo_exporter_database_info",
+        Type.INFO,
+        "Where the counts are kept: sqlite, postgresql.",
+        ("kind",),
+    ),
     Metric(
         "slo_exporter_label_overflow_total",
         Type.COUNTER,

@@ -1,59 +1,106 @@
-"""From a scrape to the text that Prometheus reads."""
+"""
+From a scrape to the text that Prometheus reads.
 
-from collections.abc import Iterator
-from itertools import accumulate
+Rules of this module:
+
+1. Both formats are byte for byte what prometheus_client writes for the same
+   families, in a fraction of its time (benchmarks/scrape.py).
+2. Families stand in the order of the catalogue, labels in that of their names.
+3. What is undefined, NaN or infinite has no line; a family without a line has
+   no HELP either.
+
+Sources: https://prometheus.io/docs/instrumenting/exposition_formats/ and
+https://prometheus.io/docs/specs/om/open_metrics_spec/
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from itertools import accumulate, repeat
+from math import isfinite
 from typing import Final
-
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import Metric as Family
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.web.metrics.catalogue import CATALOGUE, Metric, Type
-from slo_exporter.web.metrics.requests import BOUNDS_NS, RequestSeries
-from slo_exporter.web.metrics.series import Scrape, samples
+from slo_exporter.web.metrics.exemplars import Exemplar
+from slo_exporter.web.metrics.requests import BOUNDS_NS, RequestSnapshot
+from slo_exporter.web.metrics.series import Rows, Scrape, of_requests, samples
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+class Format(StrEnum):
+    """A format of the answer, by its content type."""
+
+    TEXT = "text/plain; version=0.0.4; charset=utf-8"
+    OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
 
 _BOUNDS: Final = (*(str(bound / SECOND_NS) for bound in BOUNDS_NS), "+Inf")
+_ENDS: Final = {Format.TEXT: ("",), Format.OPENMETRICS: ("# EOF", "")}
+_PLAIN_DIGITS: Final = 6
+"""Most digits before the point that Go prints without an exponent, as prometheus_client has it."""
 
 
-class _Scraped:
-    """Gives the families of one scrape to prometheus_client."""
-
-    def __init__(self, scrape: Scrape) -> None:
-        self._scrape = scrape
-
-    def collect(self) -> Iterator[Family]:
-        """Families in the order of the catalogue; one without a sample is left out."""
-        for metric in CATALOGUE:
-            family = _family(metric, self._scrape)
-            if family.samples:
-                yield family
-
-
-def text(scrape: Scrape) -> bytes:
-    """The scrape in text format 0.0.4; touches nothing that others change."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Scraped(scrape))
-    return generate_latest(registry)
+def write(scrape: Scrape, form: Format) -> bytes:
+    """The scrape in a format; touches nothing that others change."""
+    rows = samples(scrape)
+    lines: list[str] = []
+    for metric in CATALOGUE:
+        if metric.type is Type.HISTOGRAM:
+            of_metric = list(_histogram(metric.name, scrape.requests, form))
+        else:
+            of_metric = _lines(metric.name, rows[metric.name])
+        if of_metric:
+            lines.extend(_head(metric, form))
+            lines.extend(of_metric)
+    lines.extend(_ENDS[form])
+    # A text that is no Unicode costs its own label, not the scrape.
+    return "\n".join(lines).encode(errors="replace")
 
 
-def _family(metric: Metric, scrape: Scrape) -> Family:
-    # The library appends these two suffixes itself.
-    name = metric.name.removesuffix("_total").removesuffix("_info")
-    family = Family(name, metric.help, metric.type)
-    if metric.type is Type.HISTOGRAM:
-        for series in scrape.requests.series:
-            _add_histogram(family, dict(zip(metric.labels, series.labels, strict=True)), series)
-        return family
-    for sample in samples(metric, scrape):
-        family.add_sample(metric.name, dict(sample.labels), sample.value)
-    return family
+def _head(metric: Metric, form: Format) -> Iterator[str]:
+    if form is Format.TEXT:
+        yield f"# HELP {metric.name} {metric.help}"
+        yield f"# TYPE {metric.name} {Type.GAUGE if metric.type is Type.INFO else metric.type}"
+        return
+    yield f"# HELP {metric.family} {metric.help}"
+    yield f"# TYPE {metric.family} {metric.type}"
+    if metric.unit:
+        yield f"# UNIT {metric.family} {metric.unit}"
 
 
-def _add_histogram(family: Family, labels: dict[str, str], series: RequestSeries) -> None:
-    counted = list(accumulate(series.buckets))
-    for bound, below in zip(_BOUNDS, counted, strict=True):
-        family.add_sample(f"{family.name}_bucket", labels | {"le": bound}, below)
-    family.add_sample(f"{family.name}_sum", labels, series.seconds)
-    family.add_sample(f"{family.name}_count", labels, counted[-1])
+def _lines(name: str, rows: Rows) -> list[str]:
+    """One line a sample; a number that is undefined has none."""
+    return [
+        f"{name}{{{labels}}} {_number(value)}" if labels else f"{name} {_number(value)}"
+        for labels, value in rows
+        if value is not None and isfinite(value)
+    ]
+
+
+def _histogram(name: str, requests: RequestSnapshot, form: Format) -> Iterator[str]:
+    shown: Iterable[Iterable[Exemplar | None]] = repeat(repeat(None))
+    if form is Format.OPENMETRICS:
+        shown = requests.exemplars.rows()
+    for series, exemplars in zip(requests.series, shown, strict=False):
+        labels, below = of_requests(series), list(accumulate(series.buckets))
+        for bound, requests_below, exemplar in zip(_BOUNDS, below, exemplars, strict=False):
+            yield f'{name}_bucket{{le="{bound}",{labels}}} {_number(requests_below)}{_appended(exemplar)}'
+        yield f"{name}_sum{{{labels}}} {_number(series.seconds)}"
+        yield f"{name}_count{{{labels}}} {_number(below[-1])}"
+
+
+def _appended(exemplar: Exemplar | None) -> str:
+    if exemplar is None:
+        return ""
+    labels = f'{{span_id="{exemplar.span_id}",trace_id="{exemplar.trace_id}"}}'
+    seconds, nanoseconds = divmod(exemplar.end_ns, SECOND_NS)
+    return f" # {labels} {_number(exemplar.duration_ns / SECOND_NS)} {seconds}.{nanoseconds:09d}"
+
+
+def _number(value: float) -> str:
+    """A finite number as Go prints it."""
+    text = repr(float(value))
+    point = text.find(".")
+    if point <= _PLAIN_DIGITS or value < 0:
+        return text
+    mantissa = f"{text[0]}.{text[1:point]}{text[point + 1 :]}".rstrip("0.")
+    return f"{mantissa}e+{point - 1:02d}"

@@ -10,7 +10,7 @@ Rules of this module:
 3. A duration is compared with a bucket's bound in whole nanoseconds, ``<=``.
 4. A shadowed request is the shadow of one that is counted, so it is left out.
 5. Durations of every outcome are shown: a request that failed after a minute
-   was a slow one too.
+   was a slow one too. The newest of each bucket is its exemplar.
 """
 
 from collections.abc import Iterator
@@ -23,6 +23,7 @@ import numpy as np
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.sli.records import Ints, Outcome, RequestBatch, Texts, View
 from slo_exporter.web.metrics.catalogue import LONGEST_LABEL
+from slo_exporter.web.metrics.exemplars import Exemplars
 
 BOUNDS_NS: Final = tuple(
     milliseconds * 10**6
@@ -68,6 +69,8 @@ class RequestSnapshot:
     """The request metrics at one instant."""
 
     series: tuple[RequestSeries, ...]
+    exemplars: Exemplars
+    """One row for each of *series*, in the same order."""
     overflowed: int
     """Requests counted under `OTHER`."""
 
@@ -92,6 +95,7 @@ class RequestMetrics:
         self._buckets = np.zeros((rows, _BUCKETS), dtype=np.int64)
         # Float, because nanoseconds of many concurrent requests pass 2**63 within days.
         self._seconds = np.zeros(rows, dtype=np.float64)
+        self._exemplars = Exemplars.empty(rows, _BUCKETS)
         self._overflowed = 0
 
     def add(self, batch: RequestBatch) -> None:
@@ -102,25 +106,30 @@ class RequestMetrics:
         with self._lock:
             rows = self._rows_of(batch, counted)
             np.add.at(self._outcomes, (rows, batch.outcome[counted]), 1)
-            self._add_durations(rows, batch.number("e2e")[counted])
+            self._add_durations(batch, counted, rows)
 
-    def _add_durations(self, rows: Ints, durations_ns: Ints) -> None:
+    def _add_durations(self, batch: RequestBatch, counted: Ints, rows: Ints) -> None:
+        durations_ns = batch.number("e2e")[counted]
         # Missing is the least number there is.
         known = durations_ns >= 0
-        rows, durations_ns = rows[known], durations_ns[known]
-        np.add.at(self._buckets, (rows, np.searchsorted(_BOUNDS, durations_ns, side="left")), 1)
+        counted, rows, durations_ns = counted[known], rows[known], durations_ns[known]
+        cells = (rows, np.searchsorted(_BOUNDS, durations_ns, side="left"))
+        np.add.at(self._buckets, cells, 1)
         np.add.at(self._seconds, rows, durations_ns / SECOND_NS)
+        self._exemplars.add(batch, counted, cells)
 
     def snapshot(self) -> RequestSnapshot:
         """Everything counted so far, by labels."""
         with self._lock:
-            names = sorted(self._series.items())
-            outcomes, buckets, seconds = self._outcomes.tolist(), self._buckets.tolist(), self._seconds.tolist()
-            overflowed = self._overflowed
+            names = sorted(self._series)
+            rows = [self._series[labels] for labels in names]
+            columns = [column[rows] for column in (self._outcomes, self._buckets, self._seconds)]
+            exemplars, overflowed = self._exemplars.take(rows), self._overflowed
         series = (
-            RequestSeries(labels, tuple(outcomes[row]), tuple(buckets[row]), seconds[row]) for labels, row in names
+            RequestSeries(labels, tuple(outcomes), tuple(buckets), seconds)
+            for labels, outcomes, buckets, seconds in zip(names, *(c.tolist() for c in columns), strict=True)
         )
-        return RequestSnapshot(tuple(series), overflowed)
+        return RequestSnapshot(tuple(series), exemplars, overflowed)
 
     def _rows_of(self, batch: RequestBatch, counted: Ints) -> Ints:
         """The row of each request of *counted*."""

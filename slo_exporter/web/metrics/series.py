@@ -1,15 +1,14 @@
 """
-From what the board knows to samples, by metric name of the catalogue.
+From what the board knows to numbers, by metric name of the catalogue.
 
 Pure: values of one instant in, labelled numbers out. A number that is
-undefined leaves no sample.
+undefined is None. Labels are written out here, once per SLO and not once per
+sample: most of a scrape is the same few labels again.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from math import isfinite
 from typing import Final
 
 from slo_exporter.sli.records import Outcome
@@ -18,8 +17,8 @@ from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.report import BudgetReport, State
 from slo_exporter.web import wording
 from slo_exporter.web.board import Readings
-from slo_exporter.web.metrics.catalogue import LONGEST_LABEL, Metric
-from slo_exporter.web.metrics.requests import RequestSnapshot
+from slo_exporter.web.metrics.catalogue import CATALOGUE, LONGEST_LABEL
+from slo_exporter.web.metrics.requests import RequestSeries, RequestSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,38 +33,40 @@ class Scrape:
     ready: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One number and its labels."""
-
-    labels: Mapping[str, str]
-    value: float
+Rows = Iterable[tuple[str, float | None]]
+"""Labels as they are written, by name, and the number if there is one."""
 
 
-_Values = Iterable[tuple[tuple[str, ...], float | None]]
-"""Label values in the order of the catalogue, and the number if there is one."""
+def samples(scrape: Scrape) -> Mapping[str, Rows]:
+    """By metric name the samples of everything that is no histogram; to be read once."""
+    reports = [(_of_slo(report.slo), report) for report in scrape.reports]
+    windows = [(_of_windows(labels, report), report) for labels, report in reports]
+    return {
+        **{metric.name: _read(scrape.readings.get(metric.name, {}), metric.labels) for metric in CATALOGUE},
+        **{name: _each(reports, number) for name, number in _OF_REPORT.items()},
+        **{name: _each_window(windows, numbers) for name, numbers in _OF_WINDOWS.items()},
+        "slo_info": ((_info(report.slo), 1) for report in scrape.reports),
+        "slo_state": _states(reports),
+        "slo_events_total": _events(scrape),
+        "inference_requests_total": _requests(scrape.requests.series),
+        "slo_exporter_build_info": [(written({"version": scrape.version}), 1)],
+        "slo_exporter_ready": [("", scrape.ready)],
+        "slo_exporter_label_overflow_total": [("", scrape.requests.overflowed)],
+    }
 
 
-def samples(metric: Metric, scrape: Scrape) -> list[Sample]:
-    """The samples of a metric that is no histogram."""
-    if metric.name == "slo_info":
-        return [_slo_info(report.slo) for report in scrape.reports]
-    return [
-        Sample(dict(zip(metric.labels, labels, strict=True)), value)
-        for labels, value in _values(metric.name, scrape)
-        if value is not None and isfinite(value)
-    ]
+def written(labels: Mapping[str, str]) -> str:
+    """Labels in the order of their names, as both formats write them."""
+    return ",".join([f'{name}="{_escaped(labels[name])}"' for name in sorted(labels)])
 
 
-def _values(name: str, scrape: Scrape) -> _Values:
-    if name in _OF_REPORT:
-        return ((report.slo.key, _OF_REPORT[name](report)) for report in scrape.reports)
-    if name in _OF_WINDOWS:
-        return chain.from_iterable(_by_window(report, _OF_WINDOWS[name](report)) for report in scrape.reports)
-    if name in _OF_SCRAPE:
-        return _OF_SCRAPE[name](scrape)
-    return scrape.readings.get(name, {}).items()
+def of_requests(series: RequestSeries) -> str:
+    """The labels of a service, model and view."""
+    service, model, view = map(_escaped, series.labels)
+    return f'model="{model}",service="{service}",view="{view}"'
 
+
+_OUTCOMES: Final = tuple(outcome.name.lower() for outcome in Outcome)
 
 _OF_REPORT: Final[Mapping[str, Callable[[BudgetReport], float | None]]] = {
     "slo_objective_ratio": lambda report: float(report.slo.objective),
@@ -82,44 +83,66 @@ _OF_WINDOWS: Final[Mapping[str, Callable[[BudgetReport], Mapping[str, float | No
 }
 
 
-def _by_window(report: BudgetReport, numbers: Mapping[str, float | None]) -> _Values:
-    """By window text; the SLO's own window under its own text, once if it is one of the others."""
-    named = {report.slo.window.text if window == "window" else window: number for window, number in numbers.items()}
-    return (((*report.slo.key, window), number) for window, number in named.items())
+def _escaped(label: str) -> str:
+    return label.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
-def _states(scrape: Scrape) -> _Values:
-    for report in scrape.reports:
+def _of_slo(slo: Slo) -> str:
+    return f'service="{_escaped(slo.service)}",slo="{_escaped(slo.name)}"'
+
+
+def _of_windows(labels: str, report: BudgetReport) -> Mapping[str, str]:
+    """Labels by window; the SLO's own window under its own text, once if it is one of the others."""
+    texts = {window: window for window in report.burn_rates if window != "window"}
+    if report.slo.window.text not in texts:
+        texts["window"] = _escaped(report.slo.window.text)
+    return {window: f'{labels},window="{text}"' for window, text in texts.items()}
+
+
+def _read(reading: Mapping[tuple[str, ...], float], names: Sequence[str]) -> Rows:
+    """In the order of the labels: that of the reading is the one in which things happened."""
+    return ((written(dict(zip(names, values, strict=True))), value) for values, value in sorted(reading.items()))
+
+
+def _each(reports: Sequence[tuple[str, BudgetReport]], number: Callable[[BudgetReport], float | None]) -> Rows:
+    return ((labels, number(report)) for labels, report in reports)
+
+
+def _each_window(
+    windows: Sequence[tuple[Mapping[str, str], BudgetReport]],
+    numbers_of: Callable[[BudgetReport], Mapping[str, float | None]],
+) -> Rows:
+    for labels, report in windows:
+        numbers = numbers_of(report)
+        for window, label in labels.items():
+            yield label, numbers[window]
+
+
+def _states(reports: Sequence[tuple[str, BudgetReport]]) -> Rows:
+    for labels, report in reports:
         for state in State:
-            yield (*report.slo.key, state), float(report.state is state)
+            yield f'{labels},state="{state}"', report.state is state
 
 
-def _events(scrape: Scrape) -> _Values:
+def _events(scrape: Scrape) -> Rows:
     for slo, counts in scrape.totals:
-        for outcome, events in (("good", counts.good), ("bad", counts.bad), ("excluded", counts.excluded)):
-            yield (*slo.key, outcome), events
+        labels = _of_slo(slo)
+        yield f'outcome="good",{labels}', counts.good
+        yield f'outcome="bad",{labels}', counts.bad
+        yield f'outcome="excluded",{labels}', counts.excluded
 
 
-def _requests(scrape: Scrape) -> _Values:
-    for series in scrape.requests.series:
-        for outcome, requests in zip(Outcome, series.outcomes, strict=True):
-            yield (*series.labels, outcome.name.lower()), requests
+def _requests(every: Iterable[RequestSeries]) -> Rows:
+    for series in every:
+        service, model, view = map(_escaped, series.labels)
+        for outcome, requests in zip(_OUTCOMES, series.outcomes, strict=True):
+            yield f'model="{model}",outcome="{outcome}",service="{service}",view="{view}"', requests
 
 
-_OF_SCRAPE: Final[Mapping[str, Callable[[Scrape], _Values]]] = {
-    "slo_state": _states,
-    "slo_events_total": _events,
-    "inference_requests_total": _requests,
-    "slo_exporter_build_info": lambda scrape: [((scrape.version,), 1)],
-    "slo_exporter_ready": lambda scrape: [((), scrape.ready)],
-    "slo_exporter_label_overflow_total": lambda scrape: [((), scrape.requests.overflowed)],
-}
-
-
-def _slo_info(slo: Slo) -> Sample:
+def _info(slo: Slo) -> str:
     own = {"service": slo.service, "slo": slo.name, "objective": wording.exact(slo.objective)}
     own["window"] = slo.window.text
-    return Sample(own | dict(_user_labels(slo.labels, own)), 1)
+    return written(own | dict(_user_labels(slo.labels, own)))
 
 
 def _user_labels(labels: Mapping[str, str], taken: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -132,7 +155,7 @@ def _user_labels(labels: Mapping[str, str], taken: Iterable[str]) -> Iterator[tu
     used = set(taken)
     for name, text in sorted(labels.items()):
         # Names that begin with two underscores are Prometheus' own.
-        label = re.sub(r"^(?=\d)|^__+", "label_", re.sub(r"[^a-zA-Z0-9_]", "_", name))
+        label = re.sub(r"^(?=\d|$)|^__+", "label_", re.sub(r"[^a-zA-Z0-9_]", "_", name))
         while label in used:
             label = f"label_{label}"
         used.add(label)
