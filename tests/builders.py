@@ -18,8 +18,12 @@ from slo_exporter.slo.windows import Window, duration_ns
 
 NOON_NS = 1_796_040_000 * SECOND_NS
 """2026-11-30 12:00:00 UTC: where test clocks start."""
-RECEIPTS_NS = 720 * SECOND_NS
-"""How long receipts are kept with the default lateness."""
+LATENESS_NS = 600 * SECOND_NS
+"""The default."""
+RECEIPTS_NS = 1320 * SECOND_NS
+"""How long receipts are kept."""
+RETENTION_NS = 100 * 86_400 * SECOND_NS
+"""The default."""
 
 
 class ManualClock:

@@ -94,6 +94,10 @@ class Api:
         """Every number of one SLO's budget."""
         return self._get(f"/api/v1/slos/{quote(service, safe='')}/{quote(slo, safe='')}/budget")
 
+    def slo(self, service: str, slo: str) -> Reply:
+        """How one SLO was declared."""
+        return self._get(f"/api/v1/slos/{quote(service, safe='')}/{quote(slo, safe='')}")
+
     def slos(self, service: str | None) -> Iterator[Reply]:
         """The SLOs of one service or of all, page by page."""
         cursor: str | None = None

@@ -42,7 +42,7 @@ def _meaning(slo: "Slo") -> str:
         words.insert(0, f"view={selector.view.name.lower()}")
     requests = f"  requests: {', '.join(words)}" if words else ""
     promise = f"{wording.objective(slo.objective)} over {slo.window.text}"
-    return f"{promise}  good: {wording.condition(slo.indicator.good)}{requests}"
+    return f"{promise}  good: {wording.good(slo.indicator)}{requests}"
 
 
 def _repeated(slos: Iterable["Slo"]) -> Iterable[str]:

@@ -14,7 +14,7 @@ from slo_exporter.cli.conventions import ExitCode
 @click.option("--listen", metavar="HOST:PORT", help="Where metrics, API and page are served.")
 @click.option("--otlp-grpc", metavar="HOST:PORT", help="Where OTLP over gRPC is received.")
 @click.option("--otlp-http", metavar="HOST:PORT", help="Where OTLP over HTTP is received.")
-@click.option("--database", metavar="URL", help="Where counts are kept: sqlite:///FILE.")
+@click.option("--database", metavar="URL", help="Where counts are kept: sqlite:///FILE or postgresql://...")
 def serve(config: Path | None, *, demo: bool, **flags: str | None) -> int:
     """
     Receive spans, keep error budgets, answer.
@@ -24,17 +24,22 @@ def serve(config: Path | None, *, demo: bool, **flags: str | None) -> int:
     """
     from slo_exporter.config import settings, slo_file
     from slo_exporter.config.errors import ConfigError
+    from slo_exporter.slo.definition import Slo
 
     # Read when grpc is imported: its core would print on its own what we say in one line.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from slo_exporter.daemon import wiring
 
     given = {name.replace("otlp_", "otlp."): text for name, text in flags.items() if text is not None}
+
+    def read_files() -> tuple[Slo, ...]:
+        found = settings.load(config, flags=given, demo=demo)
+        return slo_file.load(found.slo_files, found.retention_ns)
+
     try:
-        declared = settings.load(config, flags=given, demo=demo)
-        slos = slo_file.load(declared.slo_files)
+        declared, slos = settings.load(config, flags=given, demo=demo), read_files()
     except ConfigError as error:
         for problem in error.problems:
             click.echo(f"slo-exporter: {problem}", err=True)
         return ExitCode.USAGE
-    return wiring.run(declared, slos, demo=demo)
+    return wiring.run(declared, slos, read_files, demo=demo)

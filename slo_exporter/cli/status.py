@@ -32,14 +32,14 @@ def status(what: str, url: str, *, as_json: bool) -> int:
 
 def _show_one(api: "Api", service: str, slo: str, *, as_json: bool) -> None:
     from slo_exporter.cli import tables
-    from slo_exporter.web.api.models import BudgetAnswer
+    from slo_exporter.web.api.models import BudgetAnswer, SloAnswer
 
     answer = api.budget(service, slo)
     budget = answer.read_as(BudgetAnswer)
     if as_json:
         click.echo(answer.pretty())
     else:
-        tables.show_detail(budget)
+        tables.show_detail(budget, api.slo(service, slo).read_as(SloAnswer))
 
 
 def _show_all(api: "Api", service: str | None, *, as_json: bool) -> None:

@@ -5,14 +5,17 @@ from typing import Final
 
 from slo_exporter.clock import SECOND_NS, Clock
 from slo_exporter.daemon.committer import Committer
+from slo_exporter.daemon.editor import Editor
 from slo_exporter.daemon.inbox import Inbox
+from slo_exporter.daemon.loaded import Loaded
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.receiver import Receiver
 from slo_exporter.sli.counting import EXCLUDED, GOOD, TOTAL
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
+from slo_exporter.slo.history import History, history
 from slo_exporter.slo.report import BudgetReport
-from slo_exporter.web.board import About, Readings
+from slo_exporter.web.board import About, CorrectionMade, Definition, Readings, Source
 
 _REASONS: Final = {
     "starting": "the database is being opened",
@@ -25,13 +28,22 @@ _REASONS: Final = {
 class DaemonBoard:
     """The web's `Board` over the committer, the writer and the receivers."""
 
-    def __init__(
-        self, *, committer: Committer, inbox: Inbox, writer: Writer, receiver: Receiver, clock: Clock, about: About
+    def __init__(  # noqa: PLR0913 - whatever counts something is shown
+        self,
+        *,
+        committer: Committer,
+        inbox: Inbox,
+        writer: Writer,
+        receiver: Receiver,
+        editor: Editor,
+        clock: Clock,
+        about: About,
     ) -> None:
         self._committer = committer
         self._inbox = inbox
         self._writer = writer
         self._receiver = receiver
+        self._editor = editor
         self._clock = clock
         self._about = about
 
@@ -60,6 +72,44 @@ class DaemonBoard:
             KeyError: if there is none of that name.
         """
         return self._committer.reports(now_ns, (service, slo))[0]
+
+    def definition(self, service: str, slo: str) -> Definition:
+        """
+        Where an SLO is defined, and its generation.
+
+        Raises:
+            KeyError: if there is none of that name.
+        """
+        loaded, row = self._row(service, slo)
+        source = Source(self._committer.definitions.source((service, slo)))
+        return Definition(source, loaded.generations[row], loaded.ledger.started_ns[row])
+
+    def history(self, service: str, slo: str, from_s: int, to_s: int, step_s: int, now_ns: int) -> History:
+        """
+        Read one SLO back.
+
+        Raises:
+            KeyError: if there is none of that name.
+            TooManyPointsError: the step is too short for the range.
+        """
+        loaded, row = self._row(service, slo)
+        with self._committer.lock:
+            return history(loaded.ledger, row, from_s, to_s, step_s, now_ns)
+
+    def corrections(self, service: str, slo: str) -> Sequence[CorrectionMade]:
+        """
+        Give the corrections of one SLO's current generation, in the order in which they were made.
+
+        Raises:
+            KeyError: if there is none of that name.
+        """
+        loaded, row = self._row(service, slo)
+        return tuple(loaded.corrections.get(row, ()))
+
+    def _row(self, service: str, slo: str) -> tuple[Loaded, int]:
+        if self._committer.loaded is None:
+            raise KeyError(service, slo)
+        return self._committer.loaded, self._committer.loaded.ledger.row(service, slo)
 
     def totals(self) -> Sequence[tuple[Slo, Counts]]:
         """Lifetime events of every SLO: they never fall."""
@@ -91,10 +141,16 @@ class DaemonBoard:
         committer = self._committer
         last = committer.last_commit_ns
         return {
+            "slo_exporter_late_slice_records_total": {(): committer.counts["late_slice_records"]},
+            "slo_exporter_folded_rows_total": {(): committer.counts["folded_rows"]},
+            "slo_exporter_pruned_rows_total": {(): committer.counts["pruned_rows"]},
+            "slo_exporter_reloads_total": {(result,): count for result, count in self._editor.reloads.items()},
+            "slo_exporter_definition_writes_total": dict(self._editor.writes),
             "slo_exporter_duplicate_exports_total": {(): committer.counts["duplicate_exports"]},
             "slo_exporter_duplicate_spans_total": {(): committer.counts["duplicate_spans"]},
             "slo_exporter_duplicate_requests_total": {(): committer.counts["duplicate_requests"]},
             "slo_exporter_unlearnt_engines_total": {(): committer.counts["unlearnt_engines"]},
+            "slo_exporter_database_info": {(self._about.database.partition(":")[0].partition("+")[0],): 1},
             "slo_exporter_commits_total": {
                 ("ok",): committer.counts["commits"],
                 **{(kind,): self._writer.failures[kind] for kind in ("unavailable", "unknown", "bug")},
@@ -104,13 +160,14 @@ class DaemonBoard:
         }
 
     def _remembered(self) -> Readings:
-        loaded, now_ns = self._committer.loaded, self._clock.now_ns()
-        if loaded is None:
+        loaded, admission, now_ns = self._committer.loaded, self._committer.admission, self._clock.now_ns()
+        if loaded is None or admission is None:
             return {}
         return {
             "slo_exporter_slices": {(): len(loaded.ledger.timeline)},
+            "slo_exporter_open_slices": {(): len(loaded.slices)},
             "slo_exporter_seen_reach_seconds": {
-                ("spans",): loaded.admission.spans.reach_seconds(now_ns),
-                ("requests",): loaded.admission.requests.reach_seconds(now_ns),
+                ("spans",): admission.spans.reach_seconds(now_ns),
+                ("requests",): admission.requests.reach_seconds(now_ns),
             },
         }

@@ -1,25 +1,30 @@
 """
 What one commit does: SQL first, then memory.
 
-The writer's thread changes the ledger; readers on the event loop take `Committer.lock`.
+The writer's thread changes what is loaded; readers on the event loop take `Committer.lock`.
 """
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from slo_exporter.clock import SECOND_NS, Clock
+from slo_exporter.daemon.accepting import Accepting
+from slo_exporter.daemon.definitions import Definitions, Key
+from slo_exporter.daemon.loaded import Effect, Loaded
 from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.sli.admission import Admission, Admitted
-from slo_exporter.sli.counting import Delta, Plan
+from slo_exporter.sli.counting import attribute_keys
 from slo_exporter.sli.records import RequestBatch
-from slo_exporter.slo.definition import Slo
+from slo_exporter.slo.corrections import Correction
 from slo_exporter.slo.ledger import Ledger
 from slo_exporter.slo.report import BudgetReport
-from slo_exporter.store.store import Store
+from slo_exporter.store.correcting import Asked
+from slo_exporter.store.store import Audit, Store
 from slo_exporter.store.transaction import Receipt, Transaction
+from slo_exporter.web.board import CorrectionMade
 
 
 class Listener(Protocol):
@@ -31,23 +36,15 @@ class Listener(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Effect:
-    """What new exports change, in SQL and then in memory."""
+class Ages:
+    """How long things matter, in nanoseconds."""
 
-    admitted: Admitted
-    delta: Delta
-
-
-@dataclass(slots=True)
-class Loaded:
-    """What exists once the database was opened."""
-
-    ledger: Ledger
-    admission: Admission
-    accepting_since_ns: int | None
-    """None while exports are refused."""
-    steady_offset_ns: int
-    """Wall clock − monotonic clock at the start; it catches up slowly with a clock that was set."""
+    lateness_ns: int
+    """A record that ended longer ago was refused: its time slice is final."""
+    receipts_ns: int
+    """Afterwards every span of a body is too old to count."""
+    retention_ns: int
+    """Counts are kept so long."""
 
 
 class Committer:
@@ -58,39 +55,58 @@ class Committer:
         turn: held while computing, not while waiting for the disk.
 
     Attributes:
-        lock: held while the ledger changes.
+        on_selectors: hears of the attribute keys that selectors name, before they count.
+        lock: held while what is loaded changes.
         loaded: None until the database was opened.
         counts: plain counters by name.
         last_commit_ns: wall clock of the newest commit; None before the first.
     """
 
     def __init__(
-        self, store: Store, slos: Sequence[Slo], clock: Clock, listener: Listener, turn: threading.Lock
+        self,
+        store: Store,
+        definitions: Definitions,
+        clock: Clock,
+        listener: Listener,
+        turn: threading.Lock,
+        *,
+        ages: Ages,
     ) -> None:
+        self.on_selectors: Callable[[frozenset[str]], object] = lambda _: None
         self.lock = threading.Lock()
         self.loaded: Loaded | None = None
+        self.admission: Admission | None = None
+        self.definitions = definitions
+        self.accepting = Accepting(clock)
         self.counts: Counter[str] = Counter()
         self.commit_seconds = 0.0
         self.last_commit_ns: int | None = None
         self._store = store
-        self._slos = tuple(slos)
-        self._plan = Plan([slo.indicator for slo in slos])
         self._clock = clock
         self._listener = listener
         self._turn = turn
+        self._ages = ages
 
     def open(self) -> None:
         """
-        Open the database and load what was counted; accepting starts now.
+        Open the database, or open it again, and load what was counted; accepting starts now.
 
         Raises:
             UnavailableError: not now, try again.
             UnusableError: not this database.
         """
-        now_ns = self._clock.now_ns()
-        opened = self._store.open(self._slos, now_ns)
-        steady_offset_ns = now_ns - self._clock.monotonic_ns()
-        self.loaded = Loaded(opened.ledger, Admission(opened.engines), now_ns, steady_offset_ns)
+        self._store.open(self._clock.now_ns())
+        self._load(self.definitions.with_made(self._store.documents()))
+        self.accepting.begin()
+
+    def redefine(self, change: Callable[[Definitions], Definitions], audits: Sequence[Audit] = ()) -> None:
+        """
+        Count other SLOs from now on.
+
+        Raises:
+            UnavailableError: it may have been written; only `open` tells.
+        """
+        self._load(change(self.definitions), audits)
 
     def next_seq(self) -> int:
         """A number for a new transaction."""
@@ -107,15 +123,17 @@ class Committer:
             UnavailableError: nothing was committed, nothing changed in memory.
             UnknownError: as before, but only the same *seq* again can tell.
         """
-        loaded, now_ns, started_ns = self._loaded(), self._clock.now_ns(), self._clock.monotonic_ns()
+        _, admission = self._ready()
+        now_ns, started_ns = self.accepting.now_ns(), self._clock.monotonic_ns()
         bodies = {export.digest: export for export in reversed(exports)}  # the first reading stands
         try:
             with self._store.transaction(seq) as transaction, self._turn:
                 claim = transaction.claim({d: Receipt(e.received_ns, e.refused) for d, e in bodies.items()})
-                effect = self._effect([bodies[digest] for digest in bodies if digest in claim.counts], now_ns)
+                new = [bodies[digest] for digest in bodies if digest in claim.counts]
+                effect = self._effect(new, now_ns) if new else None
                 self._write(transaction, effect, now_ns)
         except BaseException:
-            loaded.admission.undo()
+            admission.undo()
             raise
         with self._turn:
             self._apply(effect, now_ns)
@@ -125,30 +143,47 @@ class Committer:
 
     def heartbeat(self) -> None:
         """
-        Say in SQL that we are accepting; drop old receipts, fold old slices.
+        Say in SQL that we are accepting, judge time slices, let old things go.
 
         Raises:
             UnavailableError: the database does not take commits.
         """
-        now_ns = self._clock.now_ns()
-        aged_ns = self._aged_ns(now_ns)
+        loaded, _ = self._ready()
+        now_ns = self.accepting.now_ns()
+        aged_ns = self.accepting.aged_ns(now_ns)
+        effect = self._judged(now_ns, aged_ns)
         with self._store.transaction(self.next_seq()) as transaction:
-            self._write(transaction, None, now_ns)
-            transaction.delete_receipts(aged_ns)
-        self._apply(None, now_ns)
+            self._write(transaction, effect, now_ns)
+            # Of an earlier run none is known to be old: the clock may have been wrong at the start.
+            if self.accepting.lived_ns() > self._ages.receipts_ns:
+                transaction.delete_receipts(aged_ns - self._ages.receipts_ns)
+        self._apply(effect, now_ns)
+        self._tidy(loaded.ledger, aged_ns)
+
+    def correct(self, row: int, made: CorrectionMade, audit: Audit) -> None:
+        """
+        Take the events of a range out of an SLO's budget.
+
+        Raises:
+            UnavailableError: it may have been written; only `open` tells.
+        """
+        loaded, _ = self._ready()
+        correction, asked = Correction(row, made.span), Asked(made.asked_from_ns, made.asked_to_ns)
+        with self._store.transaction(self.next_seq()) as transaction:
+            transaction.correct(correction, loaded.ledger, audit, asked)
         with self.lock:
-            self._loaded().ledger.timeline.fold(aged_ns)
+            loaded.ledger.correct(correction)
+            loaded.corrections.setdefault(row, []).append(made)
 
     def suspend(self) -> None:
         """Exports are refused: accepting ended with the last commit."""
-        if self.loaded is not None:
-            self.loaded.accepting_since_ns = None
+        self.accepting.end()
 
     def resume(self) -> None:
         """Accepting starts anew, now."""
-        self._loaded().accepting_since_ns = self._clock.now_ns()
+        self.accepting.begin()
 
-    def reports(self, now_ns: int, key: tuple[str, str] | None = None) -> list[BudgetReport]:
+    def reports(self, now_ns: int, key: Key | None = None) -> list[BudgetReport]:
         """
         Report on the SLO of *key*, (service, name), or on all; none before they were loaded.
 
@@ -160,56 +195,75 @@ class Committer:
         with self.lock:
             ledger = self.loaded.ledger
             rows = None if key is None else [ledger.row(*key)]
-            return ledger.reports(now_ns, rows, accepting_since_ns=self.loaded.accepting_since_ns)
+            return ledger.reports(now_ns, rows, accepting_since_ns=self.accepting.since_ns)
 
     def close(self) -> None:
         """Let go of the database."""
         self._store.close()
 
-    def _loaded(self) -> Loaded:
-        if self.loaded is None:
+    def _ready(self) -> tuple[Loaded, Admission]:
+        if self.loaded is None or self.admission is None:
             raise RuntimeError("the database was not opened")
-        return self.loaded
+        return self.loaded, self.admission
 
-    def _aged_ns(self, now_ns: int) -> int:
-        """
-        Now, but hardly ahead of the time that really passed: a clock set wrong ages nothing.
-
-        It catches up by a second a heartbeat, for a machine that was suspended.
-        """
-        loaded = self._loaded()
-        steady_ns = loaded.steady_offset_ns + self._clock.monotonic_ns()
-        loaded.steady_offset_ns += min(max(now_ns - steady_ns, 0), SECOND_NS)
-        return min(now_ns, steady_ns)
-
-    def _effect(self, exports: Sequence[Export], now_ns: int) -> _Effect | None:
-        if not exports:
-            return None
-        pairs = [(export.requests, export.engines) for export in exports]
-        admitted = self._loaded().admission.admit(pairs, now_ns)
-        return _Effect(admitted, self._plan.count(admitted.requests))
-
-    def _write(self, transaction: Transaction, effect: _Effect | None, now_ns: int) -> None:
-        loaded = self._loaded()
-        if effect is not None:
-            transaction.count(effect.delta, loaded.ledger)
-            transaction.learn(effect.admitted.engines, now_ns)
-        if loaded.accepting_since_ns is not None:
-            transaction.accepting(loaded.accepting_since_ns, now_ns)
-
-    def _apply(self, effect: _Effect | None, now_ns: int) -> None:
-        """Make memory say what SQL says; nothing here can fail."""
-        loaded = self._loaded()
+    def _load(self, definitions: Definitions, audits: Sequence[Audit] = ()) -> None:
+        declarations = definitions.declarations
+        self.on_selectors(attribute_keys([declaration.slo.indicator for declaration in declarations]))
+        opened = self._store.load(declarations, self.accepting.now_ns(), audits)
+        admission = self.admission or Admission(opened.engines)
+        admission.know(opened.engines)
         with self.lock:
-            if loaded.accepting_since_ns is not None:
-                loaded.ledger.uptime.add(loaded.accepting_since_ns, now_ns)
+            self.definitions, self.loaded, self.admission = definitions, Loaded(declarations, opened), admission
+
+    def _effect(self, exports: Sequence[Export], now_ns: int) -> Effect:
+        loaded, admission = self._ready()
+        return loaded.counted(admission.admit([(export.requests, export.engines) for export in exports], now_ns))
+
+    def _judged(self, now_ns: int, aged_ns: int) -> Effect:
+        loaded, _ = self._ready()
+        uptime, since_ns = loaded.ledger.uptime, self.accepting.since_ns
+        if since_ns is not None:
+            uptime = uptime.extended(since_ns, now_ns)
+        return loaded.judged(aged_ns, uptime, self._ages.lateness_ns)
+
+    def _tidy(self, ledger: Ledger, aged_ns: int) -> None:
+        oldest_ns = aged_ns - self._ages.retention_ns
+        tidied = self._store.tidy(aged_ns, self._ages.retention_ns)
+        self.counts["folded_rows"] += tidied.folded_rows
+        self.counts["pruned_rows"] += tidied.deleted_rows
+        with self.lock:
+            ledger.timeline.fold(aged_ns)
+            ledger.forget(oldest_ns // SECOND_NS)
+            ledger.uptime.forget(oldest_ns)
+
+    def _write(self, transaction: Transaction, effect: Effect | None, now_ns: int) -> None:
+        loaded, _ = self._ready()
+        if effect is not None:
+            transaction.count(effect.entry, loaded.ledger)
+            transaction.slices(effect.slices)
+            if effect.admitted is not None:
+                transaction.learn(effect.admitted.engines, now_ns)
+        if self.accepting.since_ns is not None:
+            transaction.accepting(self.accepting.since_ns, now_ns)
+
+    def _apply(self, effect: Effect | None, now_ns: int) -> None:
+        """Make memory say what SQL says; nothing here can fail."""
+        loaded, admission = self._ready()
+        with self.lock:
+            if self.accepting.since_ns is not None:
+                loaded.ledger.uptime.add(self.accepting.since_ns, now_ns)
             if effect is not None:
-                loaded.ledger.add(effect.delta)
+                loaded.apply(effect)
         self.last_commit_ns = now_ns
         self.counts["commits"] += 1
         if effect is not None:
-            loaded.admission.keep()
-            self._listener.add(effect.admitted.requests)
-            self.counts["duplicate_spans"] += effect.admitted.repeated_spans
-            self.counts["duplicate_requests"] += effect.admitted.repeated_requests
-            self.counts["unlearnt_engines"] += effect.admitted.unlearnt_engines
+            self.counts["late_slice_records"] += effect.slices.refused
+            if effect.admitted is not None:
+                admission.keep()
+                self._tell(effect.admitted)
+
+    def _tell(self, admitted: Admitted) -> None:
+        self._listener.add(admitted.requests)
+        self.counts["duplicate_spans"] += admitted.repeated_spans
+        self.counts["duplicate_requests"] += admitted.repeated_requests
+        self.counts["unlearnt_engines"] += admitted.unlearnt_engines

@@ -6,7 +6,7 @@ import ctypes
 import gc
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import structlog
@@ -32,13 +32,12 @@ def share_one_heap() -> None:
 
 
 @contextmanager
-def stop_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Set *stop* on SIGTERM and SIGINT, until the drain is over; other handlers stay out."""
+def signals(stop: Callable[[], object], hangup: Callable[[], object]) -> Iterator[None]:
+    """Call *stop* on SIGTERM and SIGINT and *hangup* on SIGHUP, until the drain is over; other handlers stay out."""
     loop = asyncio.get_running_loop()
     for number in _STOP_SIGNALS:
-        loop.add_signal_handler(number, stop.set)
-    # A closed terminal is no reason to die without a drain.
-    loop.add_signal_handler(signal.SIGHUP, _log.warning, "sighup_ignored")
+        loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGHUP, hangup)
     try:
         yield
     finally:

@@ -11,11 +11,11 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import structlog
 
@@ -24,7 +24,9 @@ from slo_exporter.clock import SECOND_NS, Clock, SystemClock
 from slo_exporter.config.settings import Settings
 from slo_exporter.daemon import logs, supervisor
 from slo_exporter.daemon.board import DaemonBoard
-from slo_exporter.daemon.committer import Committer
+from slo_exporter.daemon.committer import Ages, Committer
+from slo_exporter.daemon.definitions import Definitions
+from slo_exporter.daemon.editor import Editor
 from slo_exporter.daemon.http_server import HttpServer
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
@@ -33,9 +35,8 @@ from slo_exporter.ingest.otlp.http_app import OtlpHttpApp
 from slo_exporter.ingest.otlp.in_flight import InFlight
 from slo_exporter.ingest.otlp.reader import Reader
 from slo_exporter.ingest.otlp.receiver import Receiver, Workers
-from slo_exporter.sli.counting import attribute_keys
 from slo_exporter.slo.definition import Slo
-from slo_exporter.store.database import Database
+from slo_exporter.store.database import database_of, shown
 from slo_exporter.store.errors import UnusableError
 from slo_exporter.store.store import Store
 from slo_exporter.web.api.app import create
@@ -43,7 +44,7 @@ from slo_exporter.web.board import About
 from slo_exporter.web.metrics.requests import RequestMetrics
 
 PIPELINE: Final = "otlp -> sli -> slo -> store -> web"
-_RECEIPTS_NS: Final = (20 + 2) * 60 * SECOND_NS
+RECEIPTS_NS: Final = (20 + 2) * 60 * SECOND_NS
 """
 Receipts outlive every span of their body: the most that ``lateness`` may be,
 also after a restart with another setting, 1 min for the future, 1 min of waiting.
@@ -54,6 +55,9 @@ _DECODERS: Final = 2
 _DRAIN_S: Final = 4.0
 """What is in flight may finish for so long: a stop stays within 10 s."""
 
+ReadFiles: TypeAlias = Callable[[], Sequence[Slo]]
+"""Reads the SLO files; raises `ConfigError`."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -61,12 +65,23 @@ class _StartError(Exception):
     """The server cannot start as configured; exit code 2."""
 
 
-def run(settings: Settings, slos: Sequence[Slo], *, demo: bool) -> int:
-    """Serve until a signal; the exit code: 0, 2 if it cannot run so, 3 after a fault of ours."""
+def run(settings: Settings, slos: Sequence[Slo], read_files: ReadFiles, *, demo: bool) -> int:
+    """
+    Serve until a signal.
+
+    Args:
+        settings: how.
+        slos: what the SLO files declare now.
+        read_files: reads them again, on SIGHUP.
+        demo: beside a simulated service.
+
+    Returns:
+        The exit code: 0, 2 if it cannot run so, 3 after a fault of ours.
+    """
     logs.configure()
     supervisor.share_one_heap()
     try:
-        code = asyncio.run(_serve(settings, slos, SystemClock(), demo=demo))
+        code = asyncio.run(_serve(settings, slos, read_files, demo=demo))
     except (_StartError, UnusableError) as error:
         print(f"slo-exporter: {error}", file=sys.stderr)  # noqa: T201 - the one line for people
         code = 2
@@ -77,60 +92,107 @@ def run(settings: Settings, slos: Sequence[Slo], *, demo: bool) -> int:
     return code
 
 
-async def _serve(settings: Settings, slos: Sequence[Slo], clock: Clock, *, demo: bool) -> int:
-    """Build the stages from the last to the first; they stop in the opposite order."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    requests, inbox, turn = RequestMetrics(), Inbox(), threading.Lock()
-    committer = Committer(_store(settings, clock), slos, clock, requests, turn)
-    writer = Writer(committer, inbox, clock, on_fatal=lambda: loop.call_soon_threadsafe(stop.set))
-    writer.open()
-    async with AsyncExitStack() as running:
-        running.enter_context(supervisor.stop_signals(stop))
-        running.push_async_callback(_end, inbox, writer)
-        writer.start()
-        workers = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decode")
-        running.callback(workers.shutdown, wait=False, cancel_futures=True)
-        receiver = _receiver(settings, slos, inbox, clock, Workers(workers, turn))
-        listening: list[_Server] = []
-        running.push_async_callback(_stop, listening)
-        otlp = await _receivers(settings, receiver, listening)
-        about = _about(settings, otlp, clock)
-        board = DaemonBoard(
-            committer=committer, inbox=inbox, writer=writer, receiver=receiver, clock=clock, about=about
+async def _serve(settings: Settings, slos: Sequence[Slo], read_files: ReadFiles, *, demo: bool) -> int:
+    return await _Daemon(settings, slos, read_files, SystemClock()).serve(demo=demo)
+
+
+class _Daemon:
+    """Every stage, joined; made on the event loop."""
+
+    def __init__(self, settings: Settings, slos: Sequence[Slo], read_files: ReadFiles, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._stop = asyncio.Event()
+        self._requests = RequestMetrics()
+        self._inbox = Inbox()
+        turn = threading.Lock()
+        self._workers = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decode")
+        in_flight = InFlight(_EXPORTS_IN_FLIGHT * settings.otlp.max_message_bytes)
+        workers = Workers(self._workers, turn)
+        self._receiver = Receiver(_reader(settings, frozenset()), self._inbox, clock, in_flight, workers)
+        self._committer = Committer(
+            _store(settings, clock),
+            Definitions(tuple(slos)),
+            clock,
+            self._requests,
+            turn,
+            ages=Ages(settings.lateness_ns, RECEIPTS_NS, settings.retention_ns),
         )
-        app, host = create(board, requests, clock), settings.listen.host
-        port = await _started(HttpServer(app, host, settings.listen.port), listening)
-        _log.info("started", pipeline=PIPELINE, slos=len(slos), database=about.database, otlp=list(about.listeners))
+        self._committer.on_selectors = lambda keys: self._receiver.read_with(_reader(settings, keys))
+        loop = asyncio.get_running_loop()
+        self._writer = Writer(
+            self._committer, self._inbox, clock, on_fatal=lambda: loop.call_soon_threadsafe(self._stop.set)
+        )
+        self._editor = Editor(self._committer, self._inbox, clock, read_files)
+        self._reloading: set[asyncio.Task[None]] = set()
+
+    async def serve(self, *, demo: bool) -> int:
+        """Start the stages from the last to the first; they stop in the opposite order."""
+        self._writer.open()
+        async with AsyncExitStack() as running:
+            running.enter_context(supervisor.signals(self._stop.set, self._hangup))
+            running.push_async_callback(self._end)
+            self._writer.start()
+            running.callback(self._workers.shutdown, wait=False, cancel_futures=True)
+            listening: list[_Server] = []
+            running.push_async_callback(_stop, listening)
+            otlp = await _receivers(self._settings, self._receiver, listening)
+            await self._show(otlp, listening)
+            if demo:
+                endpoint = _url(self._settings.otlp.grpc.host, otlp["OTLP/gRPC"])
+                await running.enter_async_context(supervisor.demo_service(endpoint))
+            supervisor.forget_garbage_of_the_start()
+            await self._stop.wait()
+            _log.info("stopping")
+        if isinstance(self._writer.fatal, UnusableError):
+            raise self._writer.fatal
+        _log.info("stopped", commits=self._committer.counts["commits"])
+        return 0 if self._writer.fatal is None else 3
+
+    async def _show(self, otlp: Mapping[str, int], listening: "list[_Server]") -> None:
+        """Serve metrics, API and page, and say where."""
+        about = _about(self._settings, otlp, self._clock)
+        board = DaemonBoard(
+            committer=self._committer,
+            inbox=self._inbox,
+            writer=self._writer,
+            receiver=self._receiver,
+            editor=self._editor,
+            clock=self._clock,
+            about=about,
+        )
+        app = create(board, self._requests, self._clock, self._editor, self._settings.write_tokens)
+        host = self._settings.listen.host
+        port = await _started(HttpServer(app, host, self._settings.listen.port), listening)
+        slos = len(self._committer.definitions.declarations)
+        _log.info("started", pipeline=PIPELINE, slos=slos, database=about.database, otlp=list(about.listeners))
         _log.info("look_at", page=_url(host, port), metrics=_url(host, port, "metrics"))
         if not slos:
             _log.warning("no_slos", hint="requests are counted, budgets are not; name SLO files under slo_files")
-        if demo:
-            await running.enter_async_context(supervisor.demo_service(_url(settings.otlp.grpc.host, otlp["OTLP/gRPC"])))
-        supervisor.forget_garbage_of_the_start()
-        await stop.wait()
-        _log.info("stopping")
-    if isinstance(writer.fatal, UnusableError):
-        raise writer.fatal
-    _log.info("stopped", commits=committer.counts["commits"])
-    return 0 if writer.fatal is None else 3
+
+    def _hangup(self) -> None:
+        task = asyncio.get_running_loop().create_task(self._editor.reload())
+        self._reloading.add(task)
+        task.add_done_callback(self._reloading.discard)
+
+    async def _end(self) -> None:
+        self._inbox.close()
+        await asyncio.to_thread(self._writer.join)
 
 
 def _store(settings: Settings, clock: Clock) -> Store:
     since = datetime.fromtimestamp(clock.now_ns() // SECOND_NS, UTC).isoformat()
     holder = f"slo-exporter {__version__}, pid {os.getpid()} on {socket.gethostname()}, since {since}"
-    database = Database(settings.database, holder)
-    return Store(database, receipts_ns=_RECEIPTS_NS)
+    return Store(database_of(settings.database, holder))
 
 
-def _receiver(settings: Settings, slos: Sequence[Slo], inbox: Inbox, clock: Clock, workers: Workers) -> Receiver:
-    reader = Reader(
-        selector_keys=attribute_keys([slo.indicator for slo in slos]),
+def _reader(settings: Settings, selector_keys: frozenset[str]) -> Reader:
+    return Reader(
+        selector_keys=selector_keys,
         models=settings.models,
         lateness_ns=settings.lateness_ns,
         ignore_routes=settings.ignore_routes,
     )
-    in_flight = InFlight(_EXPORTS_IN_FLIGHT * settings.otlp.max_message_bytes)
-    return Receiver(reader, inbox, clock, in_flight, workers)
 
 
 async def _receivers(settings: Settings, receiver: Receiver, listening: "list[_Server]") -> Mapping[str, int]:
@@ -167,18 +229,14 @@ async def _stop(listening: Sequence[_Server]) -> None:
     await asyncio.gather(*(server.stop(_DRAIN_S) for server in listening))
 
 
-async def _end(inbox: Inbox, writer: Writer) -> None:
-    inbox.close()
-    await asyncio.to_thread(writer.join)
-
-
 def _about(settings: Settings, otlp: Mapping[str, int], clock: Clock) -> About:
     hosts = {"OTLP/gRPC": settings.otlp.grpc.host, "OTLP/HTTP": settings.otlp.http.host}
     return About(
         version=__version__,
         started_ns=clock.now_ns(),
         listeners=tuple(f"{name} {hosts[name]}:{port}" for name, port in otlp.items()),
-        database=settings.database,
+        database=shown(settings.database),
+        retention_ns=settings.retention_ns,
         pipeline=PIPELINE,
     )
 

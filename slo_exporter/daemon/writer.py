@@ -9,6 +9,8 @@ Rules of this module:
    writer keeps trying by itself.
 4. A transaction whose COMMIT failed is repeated, under its own number, before
    anything else: only that tells whether it was committed.
+5. Where SQL may say something else than memory, everything is loaded anew; what
+   of an unknown commit is there by then has its receipts.
 """
 
 import threading
@@ -21,10 +23,10 @@ import structlog
 
 from slo_exporter.clock import SECOND_NS, Clock
 from slo_exporter.daemon.committer import Committer
-from slo_exporter.daemon.inbox import Inbox, Waiting, keep, refuse
+from slo_exporter.daemon.inbox import Errand, Inbox, Waiting, keep, refuse, settle
 from slo_exporter.ingest.otlp.errors import RefusedError
 from slo_exporter.ingest.otlp.export import Export
-from slo_exporter.store.errors import UnavailableError, UnknownError, UnusableError
+from slo_exporter.store.errors import StaleError, UnavailableError, UnknownError, UnusableError
 
 BEAT_S: Final = 5.0
 """Seconds between heartbeats: each slice has one."""
@@ -66,7 +68,7 @@ class Writer:
         self._inbox = inbox
         self._clock = clock
         self._on_fatal = on_fatal
-        self._is_open = False
+        self._is_current = False
         self._unfinished: _Unfinished | None = None
         self._tries = 0
         self._next_heartbeat_ns = 0
@@ -84,7 +86,7 @@ class Writer:
         except UnavailableError as error:
             self._suspend(error)
         else:
-            self._is_open = True
+            self._is_current = True
             self._inbox.accept()
 
     def start(self) -> None:
@@ -112,6 +114,7 @@ class Writer:
         self._inbox.close()
         while not self._inbox.is_done:
             refuse(self._inbox.take(0), RefusedError("draining"))
+            _excuse(self._inbox.errands(), RefusedError("draining"))
         self._on_fatal()
 
     def _patience_s(self) -> float:
@@ -120,9 +123,12 @@ class Writer:
     def _turn(self, waiting: Sequence[Waiting]) -> None:
         if self._tries:
             refuse(waiting, RefusedError("database"))
+            _excuse(self._inbox.errands(), RefusedError("database"))
             self._recover()
         elif waiting:
             self._commit(self._recent(waiting))
+        for errand in self._inbox.errands():
+            self._run_errand(errand)
         if not self._tries and self._clock.monotonic_ns() >= self._next_heartbeat_ns:
             self._heartbeat()
 
@@ -160,6 +166,25 @@ class Writer:
         _log.error("export_failed", exc_info=error)
         refuse(waiting, error)
 
+    def _run_errand(self, errand: Errand) -> None:
+        if self._tries:
+            settle(errand.answer, RefusedError("database"))
+            return
+        try:
+            done = errand.work()
+        except UnavailableError as error:
+            # Whether it was done is unknown: SQL is to say.
+            self._is_current = False
+            self._suspend(error)
+            settle(errand.answer, RefusedError("database"))
+        except UnusableError:
+            settle(errand.answer, RefusedError("database"))
+            raise
+        except Exception as error:  # noqa: BLE001 - whoever asked is told, and the thread goes on
+            settle(errand.answer, error)
+        else:
+            settle(errand.answer, done)
+
     def _heartbeat(self) -> None:
         self._next_heartbeat_ns = self._clock.monotonic_ns() + int(BEAT_S * SECOND_NS)
         try:
@@ -173,6 +198,8 @@ class Writer:
         if not self._tries:
             _log.warning("database_unavailable", error=str(error))
         self._tries += 1
+        if isinstance(error, StaleError):
+            self._is_current = False
         self._inbox.refuse("database")
         self._committer.suspend()
 
@@ -187,10 +214,10 @@ class Writer:
             _log.info("database_available")
 
     def _retry(self) -> None:
-        """Do what did not work: open, repeat the unknown commit, then a heartbeat."""
-        if not self._is_open:
+        """Do what did not work: load anew, or repeat the unknown commit; then a heartbeat."""
+        if not self._is_current:
             self._committer.open()
-            self._is_open = True
+            self._is_current, self._unfinished = True, None
         self._committer.resume()
         if self._unfinished is not None:
             self._committer.commit(self._unfinished.exports, self._unfinished.seq)
@@ -206,3 +233,9 @@ class Writer:
                 self._committer.heartbeat()
         except (UnavailableError, UnusableError) as error:
             _log.warning("database_unavailable_at_stop", error=str(error))
+
+
+def _excuse(errands: Sequence[Errand], error: Exception) -> None:
+    """Tell whoever asked that nothing was done."""
+    for errand in errands:
+        settle(errand.answer, error)

@@ -8,6 +8,7 @@ from builders import NOON_NS, ManualClock, Request, export, slo
 
 from slo_exporter.daemon.board import DaemonBoard
 from slo_exporter.daemon.committer import Committer
+from slo_exporter.daemon.editor import Editor
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.in_flight import InFlight
@@ -32,6 +33,7 @@ def board_of(committer: Committer, clock: ManualClock) -> DaemonBoard:
         inbox=inbox,
         writer=Writer(committer, inbox, clock, lambda: None),
         receiver=receiver,
+        editor=Editor(committer, inbox, clock, lambda: ()),
         clock=clock,
         about=About(version="0", started_ns=0, listeners=(), database="", pipeline=""),
     )

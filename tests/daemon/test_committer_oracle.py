@@ -5,21 +5,19 @@ The oracle keeps a plain list of events and knows only the sentences of docs/law
 law 3; the committer goes through SQLite, folds and restarts.
 """
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from builders import RECEIPTS_NS, Ear, ManualClock, Request, export, slo
+from builders import ManualClock, Request, export, slo
+from committing import committer_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from slo_exporter.daemon.committer import Committer
 from slo_exporter.ingest.otlp.export import Export
-from slo_exporter.store.database import Database
-from slo_exporter.store.store import Store
 
 SECOND = 10**9
 GRIDS = (5, 30, 60, 300, 1200, 3600, 7200)
@@ -44,8 +42,7 @@ class World:
 
     def opened(self) -> Committer:
         """A committer on the database, as a start finds it."""
-        store = Store(Database(f"sqlite:///{self.path}", "a test"), receipts_ns=RECEIPTS_NS)
-        committer = Committer(store, SLOS, self.clock, Ear(), threading.Lock())
+        committer = committer_of(f"sqlite:///{self.path}", SLOS, self.clock)
         committer.open()
         return committer
 
@@ -62,7 +59,7 @@ class World:
     def repeat(self, back: int) -> None:
         """Send an earlier body again, unless its receipt may be gone."""
         body = self.bodies[-1 - back % len(self.bodies)] if self.bodies else None
-        if body is not None and self.clock.ns - body.received_ns < 700 * SECOND:
+        if body is not None and self.clock.ns - body.received_ns < 1300 * SECOND:
             self.committer.commit([body], self.committer.next_seq())
 
     def restart(self) -> None:

@@ -2,29 +2,27 @@
 
 import asyncio
 import sqlite3
-import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 import sqlalchemy as sa
-from builders import NOON_NS, RECEIPTS_NS, Ear, ManualClock, Request, export, slo
+from builders import NOON_NS, ManualClock, Request, export, slo
+from committing import committer_of
 
-from slo_exporter.daemon.committer import Committer
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.errors import RefusedError
 from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.slo.budget import Counts
-from slo_exporter.store.database import Database
 from slo_exporter.store.errors import UnknownError, UnusableError
-from slo_exporter.store.store import Store
+from slo_exporter.store.sqlite import SqliteDatabase
 
 SECOND = 10**9
 
 
-class ForgetfulDatabase(Database):
+class ForgetfulDatabase(SqliteDatabase):
     """
     A database whose COMMIT may fail, before or after it happened.
 
@@ -64,8 +62,7 @@ class Running:
         self.clock = ManualClock()
         self.database = ForgetfulDatabase(f"sqlite:///{path}", "a test")
         self.inbox = WatchedInbox()
-        store = Store(self.database, receipts_ns=RECEIPTS_NS)
-        self.committer = Committer(store, [slo()], self.clock, Ear(), threading.Lock())
+        self.committer = committer_of(self.database, [slo()], self.clock)
         self.ended = asyncio.Event()
         loop = asyncio.get_running_loop()
         self.writer = Writer(self.committer, self.inbox, self.clock, lambda: loop.call_soon_threadsafe(self.ended.set))
@@ -104,6 +101,12 @@ class Running:
         """Counts of the SLO's window."""
         assert self.committer.loaded is not None
         return self.committer.loaded.ledger.reports(self.clock.ns)[0].counts
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the database lies."""
+    return tmp_path / "counts.db"
 
 
 @pytest_asyncio.fixture
@@ -298,7 +301,7 @@ async def test_a_writer_whose_database_was_taken_refuses_and_ends(path: Path) ->
     running.writer.start()
     await running.send(1)
     path.with_name("counts.db.lock").unlink()
-    thief = Database(f"sqlite:///{path}", "a thief")
+    thief = SqliteDatabase(f"sqlite:///{path}", "a thief")
     thief.open()
 
     with pytest.raises(RefusedError):

@@ -17,14 +17,14 @@ SLOW = 2
 """Of the spans of an export so many miss the objective."""
 
 
-def numbered_export(number: int) -> bytes:
-    """An export that no other number gives: `SPANS` HTTP requests that just ended."""
+def numbered_export(number: int, end: int | None = None) -> bytes:
+    """An export that no other number gives: `SPANS` HTTP requests that ended at *end*, or just now."""
     request = ExportTraceServiceRequest()
     resource = request.resource_spans.add()
     service = resource.resource.attributes.add(key="service.name")
     service.value.string_value = "chat"
     spans = resource.scope_spans.add().spans
-    end = time.time_ns()
+    end = end or time.time_ns()
     for index in range(SPANS):
         milliseconds = 200 if index < SLOW else 20
         span = spans.add(

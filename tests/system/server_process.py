@@ -39,6 +39,9 @@ class Server:
     """``slo-exporter serve`` on a database and ports of its own, started as often as asked."""
 
     folder: Path
+    database: str = ""
+    """URL; empty: a SQLite file in the folder."""
+    environment: dict[str, str] = field(default_factory=dict)
     api: int = field(default_factory=free_port)
     grpc: int = field(default_factory=free_port)
     http: int = field(default_factory=free_port)
@@ -52,7 +55,7 @@ class Server:
         self.config.write_text(
             f"listen: 127.0.0.1:{self.api}\n"
             f"otlp: {{grpc: '127.0.0.1:{self.grpc}', http: '127.0.0.1:{self.http}'}}\n"
-            f"database: sqlite:///{self.folder}/counts.db\n"
+            f"database: {self.database or f'sqlite:///{self.folder}/counts.db'}\n"
             "slo_files: [slos.yaml]\n"
         )
 
@@ -67,7 +70,7 @@ class Server:
 
     def start(self) -> "Server":
         """Start it and wait until it says where to look."""
-        self.process = subprocess.Popen(self.command(), stderr=subprocess.PIPE, text=True, env=_environment())
+        self.process = subprocess.Popen(self.command(), stderr=subprocess.PIPE, text=True, env={**_environment(), **self.environment})
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.log.append(line)

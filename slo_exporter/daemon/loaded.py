@@ -1,0 +1,84 @@
+"""
+The SLOs that are counted: what was counted, and what whatever comes changes.
+
+An `Effect` is computed first, written to SQL next and applied last.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from slo_exporter.sli.admission import Admitted
+from slo_exporter.sli.counting import Plan, merged
+from slo_exporter.sli.slicing import SlicePlan
+from slo_exporter.slo.judging import SliceBook, SliceChange
+from slo_exporter.slo.ledger import Entry
+from slo_exporter.slo.uptime import Uptime
+from slo_exporter.store.correcting import StoredCorrection
+from slo_exporter.store.store import Declaration, Opened
+from slo_exporter.web.board import CorrectionMade
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a commit changes, in SQL and then in memory."""
+
+    entry: Entry
+    slices: SliceChange
+    admitted: Admitted | None = None
+    """None at a heartbeat."""
+
+
+class Loaded:
+    """
+    Counts, time slices and how to count, of the same SLOs in the same order.
+
+    Attributes:
+        ledger: what was counted.
+        slices: time slices that are not final.
+        generations: number of the current generation of each SLO, from 1.
+        corrections: by row, in the order in which they were made.
+    """
+
+    def __init__(self, declarations: Sequence[Declaration], opened: Opened) -> None:
+        slos = [declaration.slo for declaration in declarations]
+        indicators = [slo.indicator for slo in slos]
+        self.ledger: Final = opened.ledger
+        self.slices: Final = SliceBook(slos, opened.slices)
+        self.generations: Final = tuple(opened.generations)
+        self.corrections: Final[dict[int, list[CorrectionMade]]] = _by_row(opened.corrections)
+        self._plan = Plan(indicators)
+        self._slice_plan = SlicePlan(indicators)
+
+    def counted(self, admitted: Admitted) -> Effect:
+        """What requests change; when they are committed makes no difference."""
+        counts = self._plan.count(admitted.requests)
+        slices = self.slices.arrived(self._slice_plan.sum(admitted.requests), self.ledger.uptime)
+        totals = counts.counts.sum(axis=0) + slices.totals
+        return Effect(Entry(merged(counts, slices.counts), totals), slices, admitted)
+
+    def judged(self, aged_ns: int, uptime: Uptime, lateness_ns: int) -> Effect:
+        """What the passing of time changes."""
+        slices = self.slices.due(aged_ns, uptime, lateness_ns)
+        return Effect(Entry(slices.counts, slices.totals), slices)
+
+    def apply(self, effect: Effect) -> None:
+        """Make memory say what SQL says; nothing here can fail."""
+        self.ledger.add(effect.entry)
+        self.slices.apply(effect.slices)
+
+
+def _by_row(stored: Mapping[int, Sequence[StoredCorrection]]) -> dict[int, list[CorrectionMade]]:
+    return {row: [_made(correction) for correction in corrections] for row, corrections in stored.items()}
+
+
+def _made(stored: StoredCorrection) -> CorrectionMade:
+    return CorrectionMade(
+        span=stored.span,
+        asked_from_ns=stored.asked_from_ns,
+        asked_to_ns=stored.asked_to_ns,
+        why=stored.why,
+        who=stored.who,
+        made_ns=stored.made_ns,
+        removed=stored.removed,
+    )
