@@ -62,6 +62,31 @@ class PostgresServer:
         """The URL of a database, through another *port* if given."""
         return f"postgresql+psycopg://postgres@{_HOST}:{port or self.port}/{name}"
 
+    def terminate(self, url: str) -> None:
+        """End every session of the database at *url*."""
+        self.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{_name(url)}'")
+
+    def copy(self, url: str) -> str:
+        """Copy the database at *url*, whoever uses it; the name of the copy."""
+        name, copy = _name(url), f"counts_{next(self._numbers)}"
+        self._close(name)
+        self.execute(f"CREATE DATABASE {copy} TEMPLATE {name}")
+        self.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        return copy
+
+    def restore(self, url: str, copy: str) -> None:
+        """Put *copy* in the place of the database at *url*, as a failover to a replica that lagged does."""
+        name = _name(url)
+        self._close(name)
+        self.execute(f"DROP DATABASE {name}")
+        self.execute(f"ALTER DATABASE {copy} RENAME TO {name}")
+
+    def _close(self, name: str) -> None:
+        self.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        self.terminate(self.url(name))
+        while self.execute(f"SELECT 1 FROM pg_stat_activity WHERE datname = '{name}'"):
+            pass
+
     def execute(self, statement: str, name: str = "postgres") -> list[tuple[object, ...]]:
         """Run one statement in a session of its own; its rows, if it has any."""
         import psycopg  # noqa: PLC0415 - most test runs need no server
@@ -84,6 +109,10 @@ class PostgresServer:
             env={"PATH": os.environ["PATH"], "HOME": str(self._home), "LC_ALL": "C"},
             **as_nobody,
         )
+
+
+def _name(url: str) -> str:
+    return url.rpartition("/")[2]
 
 
 def _free_port() -> int:

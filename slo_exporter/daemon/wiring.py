@@ -58,6 +58,9 @@ _DRAIN_S: Final = 4.0
 ReadFiles: TypeAlias = Callable[[], Sequence[Slo]]
 """Reads the SLO files; raises `ConfigError`."""
 
+_WRITER_S: Final = 4.0
+"""The last commit may take so long; then the process ends without its writer."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -177,7 +180,7 @@ class _Daemon:
 
     async def _end(self) -> None:
         self._inbox.close()
-        await asyncio.to_thread(self._writer.join)
+        await asyncio.to_thread(self._writer.join, _WRITER_S)
 
 
 def _store(settings: Settings, clock: Clock) -> Store:

@@ -93,9 +93,15 @@ class Writer:
         """Start the thread; closing the inbox ends it."""
         self._thread.start()
 
-    def join(self) -> None:
-        """Wait until everything was committed or refused, and the database closed."""
-        self._thread.join()
+    def join(self, patience_s: float | None = None) -> None:
+        """
+        Wait until everything was committed or refused, and the database closed.
+
+        A database server that hangs may hang the thread: it is left behind after *patience_s*.
+        """
+        self._thread.join(patience_s)
+        if self._thread.is_alive():
+            _log.error("writer_left_behind", hint="the database does not answer; what it was asked to keep it may keep")
 
     def _run(self) -> None:
         try:

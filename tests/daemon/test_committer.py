@@ -266,7 +266,8 @@ def test_the_first_reading_of_a_body_stands(opened: OpenCommitter, clock: Manual
 def test_a_repeated_body_hears_its_first_answer(opened: OpenCommitter) -> None:
     """A span refused as ahead of the clock was not counted; its retry is told so, after a restart too."""
     first = export([], body=b"one body", refused=3)
-    opened([slo()]).commit([first], 1)
+    committer = opened([slo()])
+    committer.commit([first], committer.next_seq())
     committer = opened([slo()])
     again = export([Request(end_ns=NOON_NS - SECOND)], body=b"one body")
 

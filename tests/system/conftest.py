@@ -9,7 +9,15 @@ from server_process import Server
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """A server that is not started yet, and does not outlive the test."""
+    """A server on SQLite that is not started yet, and does not outlive the test."""
     one = Server(tmp_path)
+    yield one
+    one.kill()
+
+
+@pytest.fixture
+def either(tmp_path: Path, database_url: str) -> Iterator[Server]:
+    """A server on each kind of database in turn."""
+    one = Server(tmp_path, database=database_url)
     yield one
     one.kill()

@@ -50,6 +50,8 @@ class Load:
 
     port: int
     threads: int = 4
+    first: int = 0
+    """No export of another load has a number from here on."""
     acknowledged: int = 0
     sent: int = 0
     _next: int = 0
@@ -59,6 +61,7 @@ class Load:
 
     def __enter__(self) -> Self:
         """Start sending."""
+        self._next = self.first
         self._running = [threading.Thread(target=self._send, args=(seed,)) for seed in range(self.threads)]
         for thread in self._running:
             thread.start()

@@ -4,11 +4,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import grpc
 import pytest
 from otlp_load import EXPORT, SPANS, numbered_export
 from server_process import Server
-
-import grpc
 
 HOUR_S = 3600
 

@@ -6,7 +6,8 @@ import subprocess
 import urllib.error
 from pathlib import Path
 
-from server_process import PATIENCE_S, Server
+import pytest
+from server_process import MADE, PATIENCE_S, SLOS, Server
 
 
 def run(server: Server) -> "subprocess.CompletedProcess[str]":
@@ -70,16 +71,49 @@ def test_an_idle_server_stops_at_once(server: Server) -> None:
     assert server.terminate() == 0
 
 
-def test_a_hangup_does_not_end_it(server: Server) -> None:
-    """SIGHUP is logged and left for later; the drain is SIGTERM's."""
+def test_a_hangup_reads_the_slo_files_again(server: Server) -> None:
+    """What a file says now is counted from now on."""
     server.start()
-    assert server.process is not None
-    server.process.send_signal(signal.SIGHUP)
+    server.slos.write_text(SLOS.replace("name: each-10s", "name: every-10s"))
 
-    server.lives_for(0.3)
+    server.signal(signal.SIGHUP)
+    server.says("reloaded")
 
+    assert [slo["slo"] for slo in server.get("/api/v1/slos")["items"]] == ["every-10s", "latency"]
+    assert server.metric("slo_exporter_reloads_total") == 1
     assert server.terminate() == 0
-    assert "sighup_ignored" in "".join(server.log)
+
+
+def test_a_hangup_with_a_broken_file_changes_nothing(server: Server) -> None:
+    """All or nothing: the old SLOs stay, and the log names file and field."""
+    server.start()
+    server.slos.write_text(SLOS.replace("95%", "195%").replace("name: latency", "name: other"))
+
+    server.signal(signal.SIGHUP)
+    server.says("reload_refused")
+
+    assert [slo["slo"] for slo in server.get("/api/v1/slos")["items"]] == ["each-10s", "latency"]
+    assert any("slos.yaml" in line and "objective" in line for line in server.log)
+
+
+def test_a_file_takes_over_a_name_of_the_api(server: Server) -> None:
+    """From then on the API may not change it; taken out of the file again, the API's definition is back."""
+    server.start()
+    server.write("PUT", "/api/v1/slos/chat/made", MADE)
+    in_file = SLOS + "  - {name: made, objective: 90%, window: 7d, indicator: {requests: {}, good: outcome == ok}}\n"
+    server.slos.write_text(in_file)
+    server.signal(signal.SIGHUP)
+    server.says("reloaded")
+
+    assert server.get("/api/v1/slos/chat/made")["objective"] == "0.9"
+    with pytest.raises(urllib.error.HTTPError, match="409"):
+        server.write("PUT", "/api/v1/slos/chat/made", MADE)
+
+    server.log.clear()
+    server.slos.write_text(SLOS)
+    server.signal(signal.SIGHUP)
+    server.says("reloaded")
+    assert server.get("/api/v1/slos/chat/made")["objective"] == "0.99"
 
 
 def test_a_database_locked_at_start_is_waited_for(server: Server) -> None:
@@ -90,25 +124,11 @@ def test_a_database_locked_at_start_is_waited_for(server: Server) -> None:
     other.execute("BEGIN EXCLUSIVE")
 
     server.start()
-    assert not ready(server)
+    assert not server.is_ready()
     assert server.get("/healthz")
     other.close()
 
-    deadline = 100
-    while deadline and not ready(server):
-        server.lives_for(0.1)
-        deadline -= 1
-    assert deadline
-
-
-def ready(server: Server) -> bool:
-    """It says that it is ready."""
-    try:
-        server.get("/readyz")
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code != 503
-    return True
+    server.becomes_ready()
 
 
 def test_it_listens_on_loopback_only(server: Server) -> None:
