@@ -48,7 +48,9 @@ def spans(span: Callable[..., Span], export_body: Callable[..., bytes]) -> SpanB
         ({"ranks": ("none",)}, [0, 1, 2, 3, 4]),
         ({"attributes": ("a",), "first_words": frozenset({"chat"})}, [0, 1]),
     ],
-    ids=repr,
+    ids=lambda case: (
+        "-".join(f"{key}={sorted(of)}" for key, of in case.items()) if isinstance(case, dict) else str(case)
+    ),
 )
 def test_all_that_is_asked_must_hold(spans: SpanBatch, asked: dict[str, Any], rows: list[int]) -> None:
     """And what is not asked does not matter."""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo_exporter.ingest.otlp.conventions.numbers import LONGEST_NS
-from slo_exporter.ingest.otlp.conventions.parts import time_in_parts
+from slo_exporter.ingest.otlp.conventions.parts import requests_above, time_in_parts
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.records import MISSING, missing_texts
 
@@ -51,6 +51,27 @@ def test_each_instant_under_way_counts_once(intervals: list[tuple[int, int, int]
 def test_an_absurd_time_is_missing() -> None:
     """Thirty-two years is a broken clock, as in an attribute."""
     assert times([(1, 0, LONGEST_NS - 1), (2, 0, LONGEST_NS)]) == [LONGEST_NS - 1, MISSING, MISSING]
+
+
+def nearest(parents: list[int], requests: set[int], row: int) -> int:
+    """Walk up from *row*; ids are rows + 1."""
+    for _ in parents:
+        row = parents[row] - 1
+        if not 0 <= row < len(parents):
+            return -1
+        if row in requests:
+            return row
+    return -1
+
+
+@given(st.lists(st.integers(0, 12), max_size=11), st.sets(st.integers(0, 10)))
+def test_the_nearest_request_above_is_found(parents: list[int], requests: set[int]) -> None:
+    """As by walking from parent to parent, circles and lost parents included."""
+    rows = range(len(parents))
+    requests &= set(rows)
+    batch = spans([row + 1 for row in rows], parents, [0] * len(parents), [0] * len(parents))
+    found = requests_above(batch, np.array(sorted(requests), dtype=np.int64))
+    assert found.tolist() == [nearest(parents, requests, row) for row in rows]
 
 
 def test_no_request_has_no_parts() -> None:

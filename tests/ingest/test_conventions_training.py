@@ -100,6 +100,30 @@ def test_only_children_of_the_step_fill_it(export_of: ExportOf, step: SpanOf, pa
     assert (sorted(waits, key=repr), export.results["part"]) == ([10 * MS, None], 5)
 
 
+def test_loading_further_down_fills_the_nearest_step_above(export_of: ExportOf, step: SpanOf, part: SpanOf) -> None:
+    """Below whatever span, its own or another's, and in any order; each instant once."""
+    spans = [
+        part(0, 30, span_id=id_of(21)),
+        part(10, 20, parent=21),
+        part(60, 90, parent=31),
+        part(55, 95, name="prefetch", parent=32, span_id=id_of(31)),
+        part(50, 99, name="train.forward", span_id=id_of(32)),
+        part(200, 300, parent=33),
+        part(200, 300, name="train.forward", parent=2, span_id=id_of(33)),
+    ]
+    for order in (spans, spans[::-1]):
+        export = export_of(step(), step(number=2, parent_span_id=id_of(1)), *order)
+        assert [known(export.requests, row)["data_wait"] for row in (0, 1)] == [60 * MS, 100 * MS]
+
+
+def test_a_span_that_shares_the_id_of_a_step_takes_nothing_from_it(
+    export_of: ExportOf, step: SpanOf, part: SpanOf
+) -> None:
+    """Two spans of a call may have one id."""
+    shared = part(0, 900, name="other", span_id=id_of(1), parent=7)
+    assert known(export_of(shared, step(), part(0, 30)).requests)["data_wait"] == 30 * MS
+
+
 def test_what_the_step_says_itself_comes_first(export_of: ExportOf, step: SpanOf, part: SpanOf) -> None:
     """In seconds; 0 is a value."""
     spoken = [{"train.data_wait": 0.25}, {"train.data_wait": 0.0}, {"train.data_wait": -1.0}]

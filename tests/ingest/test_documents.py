@@ -76,6 +76,25 @@ def test_a_refused_span_is_named_by_its_position(span: Callable[..., Span], expo
         Document(snake.encode(), is_json=True),
         Document(body, is_json=False),
     ):
-        assert document.name_at("resource_spans[0].scope_spans[0].spans[1]") == "bad"
-        assert document.name_at("resource_spans[0].scope_spans[0].spans[7]").endswith("spans[7]")
-        assert document.name_at("nowhere") == "nowhere"
+        places = ["resource_spans[0].scope_spans[0].spans[1]", "resource_spans[0].scope_spans[0].spans[7]", "nowhere"]
+        assert document.names_at(places) == ["bad", *places[1:]]
+
+
+def test_no_integer_is_too_long() -> None:
+    """A reader passes over what it does not know, and so does the search for exports."""
+    long = "1" * 5_000
+    [odd, refused] = documents_of(f'{{"x":{long}}} {export(BAD)[:-1]},"x":{long}}}'.encode())
+    with pytest.raises(MalformedError, match="it is JSON, but has no resourceSpans"):
+        odd.decode(Keys())
+    assert refused.decode(Keys())[1].count == 1
+    assert refused.names_at(["resource_spans[0].scope_spans[0].spans[0]"]) == ["bad"]
+
+
+@pytest.mark.parametrize("name", ["instrumentationLibrarySpans", "instrumentation_library_spans"])
+def test_legacy_spans_are_named(name: str) -> None:
+    """Whatever stands there: nobody has read it."""
+    layers = [{"spans": [SPAN, None, {"name": None}, {}]}, {"spans": 1}, 2]
+    text = json.dumps({"resourceSpans": [{name: layers}, {name: None}, None, {"scopeSpans": []}]})
+    [document] = documents_of(text.encode())
+    assert document.decode(Keys())[1].total == 0
+    assert document.legacy_names() == ["n", "", ""]

@@ -113,6 +113,41 @@ def test_parts_say_of_which_request(span: SpanOf, export_body: BodyOf) -> None:
     assert why["lost"] == "a part in http, never a request; none stands above it in this export"
 
 
+def test_a_part_is_said_to_fill_a_field_only_where_it_does(span: SpanOf, export_body: BodyOf) -> None:
+    """Not behind what the step says itself, nor if it ends before it starts."""
+    says, asks = span({"train.data_wait": 0.5}, name="train.step"), span(name="train.step")
+
+    def load(owner: Span, **times: int) -> Span:
+        ids = {"trace_id": owner.trace_id, "parent_span_id": owner.span_id}
+        return span(name="train.data_load", kind=INTERNAL, **ids, **times)
+
+    loads = [load(says), load(asks), load(asks, end_time_unix_nano=asks.end_time_unix_nano - 10**10)]
+    told = explained(export_body(says, asks, *loads))
+    assert [ignored.reason for ignored in told.ignored] == [
+        f"part of train.step {says.span_id.hex()}",
+        f"part of train.step {asks.span_id.hex()}, fills data_wait",
+        f"part of train.step {asks.span_id.hex()}",
+    ]
+
+
+def test_a_chain_of_parts_costs_its_length(span: SpanOf, export_body: BodyOf) -> None:
+    """And belongs to what stands at its end."""
+    server = span(HTTP, name="GET /")
+    above, chain = server.span_id, []
+    for _ in range(3_000):
+        chain.append(span({"asgi.event.type": "x"}, kind=INTERNAL, trace_id=server.trace_id, parent_span_id=above))
+        above = chain[-1].span_id
+    told = explained(export_body(server, *reversed(chain)))
+    assert {ignored.reason for ignored in told.ignored} == {f"part of GET / {server.span_id.hex()}"}
+
+
+def test_spans_of_an_old_exporter_are_named() -> None:
+    """They are not read, and so they are neither refused nor unknown."""
+    told = case("otlp_invalid/pre_0_15_instrumentation_library.json")
+    reason = "not read: it stands in instrumentationLibrarySpans, as before OTLP 0.19"
+    assert (told.records, reasons(told)) == ([], {"llm_request": reason})
+
+
 def test_parents_in_a_circle_end(span: SpanOf, export_body: BodyOf) -> None:
     """Ids come from the wire."""
     ids = {"trace_id": (77).to_bytes(16, "big"), "kind": INTERNAL}

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +22,9 @@ _BOM: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _PLACES: Final = re.compile(r"\[(\d+)\]")
 _LAYERS: Final = (("resourceSpans", "resource_spans"), ("scopeSpans", "scope_spans"), ("spans", "spans"))
+_LEGACY: Final = ("instrumentationLibrarySpans", "instrumentation_library_spans")
+_DECODER: Final = json.JSONDecoder(parse_int=float)
+"""Python reads no integer of over 4,300 digits; nobody wants one of these numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +45,38 @@ class Document:
         if self.is_json:
             spans, refusals, _ = decode_json(self.body, keys, now_ns=_FAR_NS, lateness_ns=_FAR_NS)
             # A receiver passes over what it does not know; here it is likely the wrong file.
-            if not refusals.total and not _is_of_traces(json.loads(self.body)):
+            if not refusals.total and not _is_of_traces(self._json()):
                 raise MalformedError("it is JSON, but has no resourceSpans")
             return spans, refusals
         return decode(self.body, keys, now_ns=_FAR_NS, lateness_ns=_FAR_NS)
 
-    def name_at(self, position: str) -> str:
-        """The name of the span at a position that a `Refusals` tells; the position where it has none."""
-        places = [int(place) for place in _PLACES.findall(position)]
-        with suppress(LookupError, StopIteration, TypeError, ValueError):
-            name = _name_in_json(json.loads(self.body), places) if self.is_json else _name(self.body, places)
-            return str(name) or position
-        return position
+    def names_at(self, positions: Sequence[str]) -> list[str]:
+        """The names of the spans at positions that a `Refusals` tells; the position where one has none."""
+        name_at = self._finder()
+        return [name_at(position) or position for position in positions]
+
+    def _finder(self) -> Callable[[str], str]:
+        """Find the name of the span at a position; empty where there is none."""
+        message = None if self.is_json else ExportTraceServiceRequest.FromString(self.body)
+        export = self._json() if message is None else None
+
+        def find(position: str) -> str:
+            places = [int(place) for place in _PLACES.findall(position)]
+            with suppress(LookupError, StopIteration, TypeError, ValueError):
+                return _name_in_json(export, places) if message is None else _name(message, places)
+            return ""
+
+        return find
+
+    def legacy_names(self) -> list[str]:
+        """The names of the spans in ``instrumentationLibrarySpans``, which nobody reads."""
+        if not self.is_json or not any(name.encode() in self.body for name in _LEGACY):
+            return []
+        layers = [layer for resource in _items(self._json(), _LAYERS[0]) for layer in _items(resource, _LEGACY)]
+        return [str(span.get("name") or "") for layer in layers for span in _items(layer, _LAYERS[2])]
+
+    def _json(self) -> Any:
+        return _DECODER.decode(self.body.decode())
 
 
 def documents_of(file: bytes) -> Sequence[Document]:
@@ -75,14 +98,14 @@ def documents_of(file: bytes) -> Sequence[Document]:
 
 def _values(text: bytes) -> Sequence[bytes]:
     """The JSON values that stand behind one another; from a fault on, the rest as it is."""
-    decoder, found, start = json.JSONDecoder(), list[bytes](), 0
+    found, start = list[bytes](), 0
     try:
         written = text.decode()
     except UnicodeDecodeError:
         return [text]
     while start < len(written):
         try:
-            _, end = decoder.raw_decode(written, start)
+            _, end = _DECODER.raw_decode(written, start)
         except (ValueError, RecursionError):
             end = len(written)
         found.append(written[start:end].encode())
@@ -95,12 +118,18 @@ def _is_of_traces(export: Any) -> bool:
     return not export or any(name in export for name in _LAYERS[0])
 
 
-def _name(body: bytes, places: Sequence[int]) -> str:
+def _items(node: Mapping[str, Any], names: Sequence[str]) -> list[Mapping[str, Any]]:
+    """The objects in the list that stands under one of *names*."""
+    items = next((node[name] for name in names if name in node), None)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def _name(export: ExportTraceServiceRequest, places: Sequence[int]) -> str:
     resource, scope, span = places
-    return ExportTraceServiceRequest.FromString(body).resource_spans[resource].scope_spans[scope].spans[span].name
+    return export.resource_spans[resource].scope_spans[scope].spans[span].name
 
 
 def _name_in_json(node: Any, places: Sequence[int]) -> str:
     for names, place in zip(_LAYERS, places, strict=True):
         node = next(node[name] for name in names if name in node)[place]
-    return str(node["name"])
+    return str(node["name"] or "")

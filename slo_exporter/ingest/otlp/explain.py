@@ -10,6 +10,7 @@ request in the same export. Selectors and conditions never see that.
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from slo_exporter.ingest.otlp.conventions.fields import Provenance
 from slo_exporter.ingest.otlp.conventions.records import Declared
@@ -21,6 +22,8 @@ from slo_exporter.ingest.otlp.refusals import REASONS, Refusals
 from slo_exporter.ingest.otlp.verdicts import Verdicts
 from slo_exporter.sli.admission import Admission
 from slo_exporter.sli.records import View
+
+_LEGACY: Final = "not read: it stands in instrumentationLibrarySpans, as before OTLP 0.19"
 
 
 class UnreadableError(Exception):
@@ -46,13 +49,14 @@ def explain(documents: Sequence[Document], declared: Declared) -> Explanation:
         earlier |= verdicts.admit(admission, earlier)
         records += with_facts_of_clients(verdicts.records())
         ignored += [*verdicts.ignored(), *_refused(document, refusals)]
+        ignored += [Ignored(name, _LEGACY) for name in document.legacy_names()]
     return Explanation(records, ignored)
 
 
 def _refused(document: Document, refusals: Refusals) -> Iterator[Ignored]:
     """The refused spans: by name as far as their positions are told."""
     for reason, count in refusals.by_reason.items():
-        names = [document.name_at(position) for position in refusals.locations[reason]]
+        names = document.names_at(refusals.locations[reason])
         for name in (*names, *[""] * (count - len(names))):
             yield Ignored(name, f"refused: {REASONS[reason]}")
 

@@ -16,6 +16,7 @@ import numpy as np
 from slo_exporter.ingest.otlp.conventions.convention import Convention, Part
 from slo_exporter.ingest.otlp.conventions.fields import Provenances
 from slo_exporter.ingest.otlp.conventions.match import Match
+from slo_exporter.ingest.otlp.conventions.parts import as_children
 from slo_exporter.ingest.otlp.conventions.records import Declared, records_of
 from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS
 from slo_exporter.ingest.otlp.decode import Keys
@@ -107,7 +108,7 @@ class Recognition:
 
     def records(self, spans: SpanBatch, claim: Claim, told: Provenances | None = None) -> RequestBatch:
         """The claimed requests, a row each; *told* is filled with where their numbers come from."""
-        parts = {part.field: spans.take(rows) for part, rows in claim.parts if part.field}
+        parts = {part.field: as_children(spans, rows, claim.requests) for part, rows in claim.parts if part.field}
         return records_of(_rows(spans, claim.requests), claim.convention, self._declared, parts, told)
 
 

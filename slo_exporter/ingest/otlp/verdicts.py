@@ -10,6 +10,7 @@ import numpy as np
 from slo_exporter.ingest.otlp.conventions.convention import Part
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances
 from slo_exporter.ingest.otlp.conventions.match import Match
+from slo_exporter.ingest.otlp.conventions.parts import requests_above
 from slo_exporter.ingest.otlp.conventions.texts import text_of
 from slo_exporter.ingest.otlp.explanation import Ignored, Record
 from slo_exporter.ingest.otlp.near_miss import nearest_miss, what_is_missing
@@ -17,7 +18,7 @@ from slo_exporter.ingest.otlp.recognition import Claim, Recognition, engines_of
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import Admission
 from slo_exporter.sli.joining import first_rows, join, requests_of
-from slo_exporter.sli.records import MISSING, Ints, Outcome, RequestBatch, Texts, View, Words, concat, texts_of
+from slo_exporter.sli.records import MISSING, Ints, Outcome, RequestBatch, Texts, View, concat, texts_of
 
 _PROBE: Final = "a probe: its route is one of ignore_routes"
 _TWICE: Final = "repeated: the same span stands before it in this export"
@@ -60,8 +61,7 @@ class Verdicts:
             batches.append(recognition.records(spans, claim, told))
             self._sources += _sources(spans, claim, told)
         self._requests = concat(batches)
-        self._rows_of_requests = {source.row for source in self._sources}
-        self._row_of = {self._identity(row, spans.span_id): row for row in reversed(range(len(spans)))}
+        self._provenances = {source.row: source.provenance for source in self._sources}
         for claim in claims:
             self._explain(claim)
         for row in np.flatnonzero(unmatched).tolist():
@@ -108,8 +108,7 @@ class Verdicts:
 
     def _record(self, joined: RequestBatch, at: int, sources: Sequence[_Source]) -> Record:
         numbers = {name: int(column[at]) for name, column in joined.fields.items() if column[at] != MISSING}
-        rows = [source.row for source in sources]
-        is_negative = (self._spans.start_ns[rows] > self._spans.end_ns[rows]).any()
+        is_negative = any(self._is_negative(source.row) for source in sources)
         high, low = joined.trace_id[at].tolist()
         return Record(
             framework=joined.framework.at(at) or "",
@@ -129,33 +128,23 @@ class Verdicts:
         """Say why the probes and the parts of a convention are no requests."""
         for row in claim.probes.tolist():
             self._reasons[row] = _PROBE
+        above = requests_above(self._spans, claim.requests).tolist()
         for part, rows in claim.parts:
             for row in rows.tolist():
-                self._reasons[row] = self._reason_of_part(claim, part, row)
+                self._reasons[row] = self._reason_of_part(claim, part, row, above[row])
 
-    def _reason_of_part(self, claim: Claim, part: Part, row: int) -> str:
+    def _reason_of_part(self, claim: Claim, part: Part, row: int, owner: int) -> str:
         of_first_rank = Match(ranks=claim.convention.requests.ranks)
         higher_rank = what_is_missing(of_first_rank, self._span(row))
         if higher_rank:
             return higher_rank[0]
-        owner = next((above for above in self._above(row) if above in self._rows_of_requests), None)
-        if owner is None:
+        if owner < 0:
             return f"a part in {claim.convention.framework}, never a request; none stands above it in this export"
-        return f"part of {self._called(owner)}" + (f", fills {part.field}" if part.field else "")
+        is_used = self._provenances[owner].get(part.field) is Provenance.PART and not self._is_negative(row)
+        return f"part of {self._called(owner)}" + (f", fills {part.field}" if is_used else "")
 
-    def _above(self, row: int) -> Iterator[int]:
-        """The spans above one, as far as they are in the export."""
-        passed = {row}
-        while True:
-            above = self._row_of.get(self._identity(row, self._spans.parent_id))
-            if above is None or above in passed:
-                return
-            yield above
-            passed.add(row := above)
-
-    def _identity(self, row: int, ids: Words) -> tuple[int, int, int]:
-        high, low = self._spans.trace_id[row].tolist()
-        return high, low, int(ids[row])
+    def _is_negative(self, row: int) -> bool:
+        return bool(self._spans.start_ns[row] > self._spans.end_ns[row])
 
     def _span(self, row: int) -> SpanBatch:
         """One span without the texts of the others, which every question would go through."""

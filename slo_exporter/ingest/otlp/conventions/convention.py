@@ -58,7 +58,7 @@ class Part:
 
     match: Match
     field: str = ""
-    """The duration that they fill in the request that is their parent: the union of their intervals."""
+    """The duration that they fill in the nearest request above them: the union of their intervals."""
 
 
 def outcome_of_status(spans: SpanBatch) -> NDArray[np.uint8]:

@@ -4,10 +4,12 @@ How a call of a model ended, by the name of its error.
 ``error.type`` is the name of a class in any spelling (``RateLimitError``,
 ``<class 'openai.RateLimitError'>``, ``google.api_core.exceptions.NotFound``), a
 code of an API (``rate_limit_error``, ``RESOURCE_EXHAUSTED``) or an HTTP status.
-The last name decides, without case, underscores and a final "Error".
+The last name decides, without case, underscores and a final "Error" or
+"Exception"; a ValidationException is of AWS, and a ValidationError anybody's.
 
 Source: the error classes of openai-python, anthropic-sdk-python, google-genai
-and google-api-core, and of their JavaScript counterparts; google.rpc.Code.
+and google-api-core, and of their JavaScript and Java counterparts; the
+exceptions of Amazon Bedrock's API; litellm.exceptions; google.rpc.Code.
 """
 
 import re
@@ -29,19 +31,19 @@ READS: Final = (_ERROR_TYPE, *_STATUS_CODES)
 
 _NAMES: Final = {
     Outcome.RATE_LIMITED: (
-        "ratelimit ratelimited ratelimitexceeded toomanyrequests resourceexhausted quotaexceeded insufficientquota"
-        " throttlingexception toomanyrequestsexception"
+        "ratelimit ratelimited ratelimitexceeded toomanyrequests resourceexhausted quotaexceeded servicequotaexceeded"
+        " insufficientquota throttling throttled"
     ),
     Outcome.CANCELLED: (
-        "cancelled canceled abort aborted apiuserabort requestaborted operationcanceledexception"
-        " taskcanceledexception generatorexit keyboardinterrupt clientdisconnect"
+        "cancelled canceled cancellation abort aborted apiuserabort requestaborted operationcanceled"
+        " taskcanceled generatorexit keyboardinterrupt clientdisconnect"
     ),
     Outcome.CLIENT_ERROR: (
         "client badrequest invalidrequest invalidargument failedprecondition outofrange"
         " authentication invalidapikey unauthorized unauthenticated permission permissiondenied forbidden"
         " notfound modelnotfound conflict alreadyexists methodnotallowed"
-        " requesttoolarge contextlengthexceeded unprocessableentity contentfilter"
-        " validationexception accessdeniedexception resourcenotfoundexception"
+        " requesttoolarge contextlengthexceeded contextwindowexceeded unprocessableentity contentfilter"
+        " contentpolicyviolation validationexception accessdenied resourcenotfound"
     ),
 }
 _OUTCOME_OF: Final = {name: outcome for outcome, names in _NAMES.items() for name in names.split()}
@@ -79,7 +81,8 @@ def outcome(spans: SpanBatch) -> NDArray[np.uint8]:
 
 def _kind(error_type: str) -> Outcome | None:
     words = _WORD.findall(error_type[-_LONGEST_NAME:].replace("-", ""))
-    return _OUTCOME_OF.get(words[-1].lower().replace("_", "").removesuffix("error")) if words else None
+    name = words[-1].lower().replace("_", "").removesuffix("error") if words else ""
+    return _OUTCOME_OF.get(name, _OUTCOME_OF.get(name.removesuffix("exception")))
 
 
 def _status_codes(spans: SpanBatch) -> tuple[Ints, Ints]:

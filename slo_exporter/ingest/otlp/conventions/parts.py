@@ -1,6 +1,12 @@
-"""What the parts of a request add up to: the time that at least one of them was under way."""
+"""
+What the parts of a request add up to: the time that at least one of them was under way.
+
+A part need not be a child of its request: it belongs to the nearest one above
+it, as far as the spans between them came in the same export.
+"""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +16,36 @@ from slo_exporter.sli.records import MISSING, Ints, Words
 from slo_exporter.sli.seen import mix
 
 Parts = Mapping[str, SpanBatch]
-"""The part spans of one export, by the field that they fill."""
+"""The part spans of one export, by the field that they fill, each as a child of its request."""
+
+
+def requests_above(spans: SpanBatch, requests: Ints) -> Ints:
+    """
+    Per span of an export the row of the nearest of *requests*, rows too, above it; -1 where there is none.
+
+    Every span points at its parent and every request at itself; each round doubles
+    how far all of them point, so neither a long chain nor a circle costs more.
+    """
+    nowhere = len(spans)
+    is_request = np.zeros(nowhere + 1, dtype=np.bool_)
+    is_request[requests] = True
+    order = np.argsort(~is_request[:nowhere], kind="stable")  # of spans that share an id a request comes first
+    ids, first = np.unique(_identity(spans, spans.span_id)[order], return_index=True)
+    parents = _identity(spans, spans.parent_id)
+    at = np.minimum(np.searchsorted(ids, parents), len(ids) - 1)
+    above = np.append(np.where(ids[at] == parents, order[first[at]], nowhere), nowhere)
+    points_at = np.where(is_request, np.arange(nowhere + 1), above)
+    for _ in range(nowhere.bit_length()):
+        points_at = points_at[points_at]
+    nearest = points_at[above[:nowhere]]
+    return np.where(is_request[nearest], nearest, -1)
+
+
+def as_children(spans: SpanBatch, parts: Ints, requests: Ints) -> SpanBatch:
+    """The spans at the rows *parts*, as if each were a child of the one of *requests* above it."""
+    above = requests_above(spans, requests)[parts]
+    found = parts[above >= 0]
+    return replace(spans.take(found), parent_id=spans.span_id[above[above >= 0]])
 
 
 def time_in_parts(spans: SpanBatch, parts: SpanBatch) -> Ints:
