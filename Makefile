@@ -18,7 +18,7 @@ run: setup  ## the daemon with a simulated service, on SQLite: http://127.0.0.1:
 	$(BIN)/slo-exporter serve --demo $(ARGS)
 
 test: setup  ## all tests; ARGS="tests/slo -k budget" for some
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest --numprocesses auto --dist worksteal $(ARGS)
 
 check: setup  ## format, lint, types, import rule
 	$(BIN)/ruff format --check

@@ -9,6 +9,12 @@ from serving import serving
 from starlette.types import ASGIApp
 
 
+@pytest.fixture(autouse=True)
+def no_width_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A width that the test run has in its environment is none of the tests'."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Start a server on loopback, with SLO_EXPORTER_URL pointing at it."""

@@ -174,3 +174,18 @@ def test_slices_are_judged_alike_in_either_database(database_url: str) -> None:
         play(world, SCRIPT)
     finally:
         world.committer.close()
+
+
+def test_an_hour_that_nobody_lived_through_has_no_verdict(database_url: str) -> None:
+    """A clock set ahead and back: a slice without requests is bad under rate, but only where we were up."""
+    world = World(database_url)
+    try:
+        for ahead_s in (3600, -3600, 0):
+            world.live(300)
+            world.clock.step(ahead_s)
+        world.live(900)
+        [total] = [report.counts.total for report in world.committer.reports(world.clock.ns)[1:2]]
+    finally:
+        world.committer.close()
+
+    assert 0 < total <= 1800 // ASKED[1].width_s

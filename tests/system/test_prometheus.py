@@ -82,9 +82,9 @@ def check_numbers(prometheus: Prometheus) -> None:
     burn = 100 * SLOW / SPANS
     assert prometheus.query("min_over_time(up[1m])") == {(): 1}
     for window in ("5m", "30m", "1h", "2h", "6h", "1d", "3d", "30d"):
-        assert only(prometheus, f'slo_burn_rate{{window="{window}"}}') == pytest.approx(burn)
-    assert only(prometheus, "slo_error_budget_remaining_ratio") == pytest.approx(1 - burn)
-    assert only(prometheus, 'slo_state{state="exhausted"}') == 1
+        assert only(prometheus, f'slo_burn_rate{{slo="latency",window="{window}"}}') == pytest.approx(burn)
+    assert only(prometheus, 'slo_error_budget_remaining_ratio{slo="latency"}') == pytest.approx(1 - burn)
+    assert only(prometheus, 'slo_state{slo="latency",state="exhausted"}') == 1
 
 
 def check_types(prometheus: Prometheus) -> None:
