@@ -14,6 +14,7 @@ the store, opens it, declares the SLOs and loads; wall time from its start.
 import argparse
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -130,14 +131,16 @@ def ready_seconds(url: str, slos: int, folder: Path) -> float:
     import urllib.request  # noqa: PLC0415
 
     (folder / "slos.yaml").write_text(slo_file(slos))
-    listeners = {"listen": "127.0.0.1:9874", "otlp": {"grpc": "127.0.0.1:0", "http": "127.0.0.1:0"}}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    listeners = {"listen": f"127.0.0.1:{port}", "otlp": {"grpc": "127.0.0.1:0", "http": "127.0.0.1:0"}}
     (folder / "server.yaml").write_text(json.dumps({**listeners, "database": url, "slo_files": ["slos.yaml"]}))
     started = time.perf_counter()
     command = [sys.executable, "-m", "slo_exporter", "serve", "--config", str(folder / "server.yaml")]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:  # noqa: S603 - ourselves
         while server.poll() is None:
             try:
-                urllib.request.urlopen("http://127.0.0.1:9874/readyz", timeout=1).close()
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1).close()
             except (urllib.error.URLError, OSError):
                 time.sleep(0.01)
             else:
