@@ -64,7 +64,7 @@ class PostgresServer:
 
     def terminate(self, url: str) -> None:
         """End every session of the database at *url*."""
-        self.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{_name(url)}'")
+        self.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{_name(url)}'")  # noqa: S608 - ours
 
     def copy(self, url: str) -> str:
         """Copy the database at *url*, whoever uses it; the name of the copy."""
@@ -84,7 +84,7 @@ class PostgresServer:
     def _close(self, name: str) -> None:
         self.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
         self.terminate(self.url(name))
-        while self.execute(f"SELECT 1 FROM pg_stat_activity WHERE datname = '{name}'"):
+        while self.execute(f"SELECT 1 FROM pg_stat_activity WHERE datname = '{name}'"):  # noqa: S608 - ours
             pass
 
     def execute(self, statement: str, name: str = "postgres") -> list[tuple[object, ...]]:
