@@ -10,7 +10,7 @@ from slo_exporter.clock import SECOND_NS
 from slo_exporter.sli.counting import SLICE_S, Delta
 from slo_exporter.sli.records import MISSING
 from slo_exporter.slo.budget import Counts
-from slo_exporter.slo.corrections import Correction
+from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.history import History, history
 from slo_exporter.slo.ledger import Entry, Ledger, Opening
@@ -18,7 +18,6 @@ from slo_exporter.slo.report import BudgetReport
 from slo_exporter.slo.uptime import Uptime
 from slo_exporter.web.board import (
     About,
-    CorrectionMade,
     Definition,
     FileDefinedError,
     NotNowError,

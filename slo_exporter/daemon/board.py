@@ -12,10 +12,11 @@ from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.receiver import Receiver
 from slo_exporter.sli.counting import EXCLUDED, GOOD, TOTAL
 from slo_exporter.slo.budget import Counts
+from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.history import History, history
 from slo_exporter.slo.report import BudgetReport
-from slo_exporter.web.board import About, CorrectionMade, Definition, Readings, Source
+from slo_exporter.web.board import About, Definition, Readings, Source
 
 _REASONS: Final = {
     "starting": "the database is being opened",

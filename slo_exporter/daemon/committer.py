@@ -18,13 +18,12 @@ from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.sli.admission import Admission, Admitted
 from slo_exporter.sli.counting import attribute_keys
 from slo_exporter.sli.records import RequestBatch
-from slo_exporter.slo.corrections import Correction
+from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.ledger import Ledger
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.store.correcting import Asked
 from slo_exporter.store.store import Audit, Store
 from slo_exporter.store.transaction import Receipt, Transaction
-from slo_exporter.web.board import CorrectionMade
 
 
 class Listener(Protocol):

@@ -19,10 +19,11 @@ from slo_exporter.daemon.committer import Committer
 from slo_exporter.daemon.definitions import Definitions, Key
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.ingest.otlp.errors import RefusedError
+from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.ledger import Ledger
 from slo_exporter.store.store import Audit, Declaration
-from slo_exporter.web.board import CorrectionMade, NotNowError, UnknownSloError
+from slo_exporter.web.board import NotNowError, UnknownSloError
 
 _FILES = "(files)"
 """Who reloads: whoever may edit the files. No token has such a name."""

@@ -4,19 +4,18 @@ The SLOs that are counted: what was counted, and what whatever comes changes.
 An `Effect` is computed first, written to SQL next and applied last.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from slo_exporter.sli.admission import Admitted
 from slo_exporter.sli.counting import Plan, merged
 from slo_exporter.sli.slicing import SlicePlan
+from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.judging import SliceBook, SliceChange
 from slo_exporter.slo.ledger import Entry
 from slo_exporter.slo.uptime import Uptime
-from slo_exporter.store.correcting import StoredCorrection
 from slo_exporter.store.store import Declaration, Opened
-from slo_exporter.web.board import CorrectionMade
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,9 @@ class Loaded:
         self.ledger: Final = opened.ledger
         self.slices: Final = SliceBook(slos, opened.slices)
         self.generations: Final = tuple(opened.generations)
-        self.corrections: Final[dict[int, list[CorrectionMade]]] = _by_row(opened.corrections)
+        self.corrections: Final[dict[int, list[CorrectionMade]]] = {
+            row: list(made) for row, made in opened.corrections.items()
+        }
         self._plan = Plan(indicators)
         self._slice_plan = SlicePlan(indicators)
 
@@ -66,19 +67,3 @@ class Loaded:
         """Make memory say what SQL says; nothing here can fail."""
         self.ledger.add(effect.entry)
         self.slices.apply(effect.slices)
-
-
-def _by_row(stored: Mapping[int, Sequence[StoredCorrection]]) -> dict[int, list[CorrectionMade]]:
-    return {row: [_made(correction) for correction in corrections] for row, corrections in stored.items()}
-
-
-def _made(stored: StoredCorrection) -> CorrectionMade:
-    return CorrectionMade(
-        span=stored.span,
-        asked_from_ns=stored.asked_from_ns,
-        asked_to_ns=stored.asked_to_ns,
-        why=stored.why,
-        who=stored.who,
-        made_ns=stored.made_ns,
-        removed=stored.removed,
-    )

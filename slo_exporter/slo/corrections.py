@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from slo_exporter.sli.counting import EXCLUDED, GOOD, SLICE_NS, SLICE_S, TOTAL, Delta
 from slo_exporter.sli.records import Ints
+from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.windows import Range, cell_of
 
 
@@ -23,6 +24,22 @@ class Correction:
     """Of the SLO in its ledger."""
     span: Range
     """Slice edges, as wide as the cells were when it was made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionMade:
+    """A correction as it was asked for and made."""
+
+    span: Range
+    """What it covers: the slices that the asked range touches, as wide as they were by then."""
+    asked_from_ns: int
+    asked_to_ns: int
+    why: str
+    who: str
+    """The name of the write token."""
+    made_ns: int
+    removed: Counts
+    """Events that it took out when it was made."""
 
 
 def corrected_range(asked_from_ns: int, asked_to_ns: int, now_ns: int) -> Range:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from slo_exporter.sli.records import Ints
 from slo_exporter.slo.budget import Counts
-from slo_exporter.slo.corrections import excluded
+from slo_exporter.slo.corrections import CorrectionMade, excluded
 from slo_exporter.slo.windows import Range
 from slo_exporter.store.declarations import CURRENT, Definition, stored
 from slo_exporter.store.packing import CHUNK_CELLS, pack, unpack
@@ -28,21 +28,6 @@ class Asked:
 
     from_ns: int
     to_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCorrection:
-    """A correction as it was asked for and made."""
-
-    span: Range
-    """What it covers."""
-    asked_from_ns: int
-    asked_to_ns: int
-    why: str
-    who: str
-    made_ns: int
-    removed: Counts
-    """Events that it took out when it was made."""
 
 
 class Both(Protocol):
@@ -59,7 +44,7 @@ class Both(Protocol):
         ...
 
 
-def remember(connection: sa.Connection, definition: Definition, made: StoredCorrection) -> None:
+def remember(connection: sa.Connection, definition: Definition, made: CorrectionMade) -> None:
     """Keep the correction itself: what comes into its range later is corrected too."""
     connection.execute(
         sa.insert(CORRECTIONS).values(
@@ -78,12 +63,12 @@ def remember(connection: sa.Connection, definition: Definition, made: StoredCorr
     )
 
 
-def read(connection: sa.Connection, rows: Mapping[int, int]) -> dict[int, list[StoredCorrection]]:
+def read(connection: sa.Connection, rows: Mapping[int, int]) -> dict[int, list[CorrectionMade]]:
     """Corrections of the generations in *rows*, by the row that each has, in the order in which they were made."""
-    found: dict[int, list[StoredCorrection]] = {}
+    found: dict[int, list[CorrectionMade]] = {}
     query = sa.select(CORRECTIONS).where(CORRECTIONS.c.generation_id.in_(CURRENT)).order_by(CORRECTIONS.c.id)
     for one in connection.execute(query):
-        made = StoredCorrection(
+        made = CorrectionMade(
             span=Range(one.from_s, one.to_s),
             asked_from_ns=one.asked_from_ns,
             asked_to_ns=one.asked_to_ns,

@@ -14,14 +14,13 @@ import sqlalchemy as sa
 
 from slo_exporter.sli.counting import TOTAL
 from slo_exporter.sli.records import MISSING, Ints, Mask
-from slo_exporter.slo.corrections import Correction
+from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.judging import SliceOpening
 from slo_exporter.slo.ledger import Ledger, Opening
 from slo_exporter.slo.uptime import Uptime
 from slo_exporter.slo.windows import cells_of
 from slo_exporter.store import correcting
-from slo_exporter.store.correcting import StoredCorrection
 from slo_exporter.store.declarations import CURRENT, Definition
 from slo_exporter.store.packing import unpack
 from slo_exporter.store.schema import ENGINES, OPEN_SLICES, PACKED, SLICES, TOTALS, UPTIME, WRITERS
@@ -38,7 +37,7 @@ class Loaded:
     ledger: Ledger
     engines: frozenset[str]
     slices: SliceOpening
-    corrections: Mapping[int, Sequence[StoredCorrection]]
+    corrections: Mapping[int, Sequence[CorrectionMade]]
     """By row."""
     packed_until_s: int
     """No packed cell ends later."""

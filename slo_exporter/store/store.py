@@ -18,11 +18,12 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.judging import SliceOpening
 from slo_exporter.slo.ledger import Ledger
 from slo_exporter.store import declarations as declared
 from slo_exporter.store import loading
-from slo_exporter.store.correcting import Asked, StoredCorrection
+from slo_exporter.store.correcting import Asked
 from slo_exporter.store.database import Database
 from slo_exporter.store.declarations import Audit, Declaration, Definition, StoredDocument
 from slo_exporter.store.errors import StaleError, UnknownError
@@ -31,7 +32,7 @@ from slo_exporter.store.schema import OPEN_SLICES, WRITERS
 from slo_exporter.store.tidying import Tidied, Tidier
 from slo_exporter.store.transaction import Scope, Transaction, Writers
 
-__all__ = ["Asked", "Audit", "Declaration", "Opened", "Store", "StoredCorrection", "StoredDocument", "Tidied"]
+__all__ = ["Asked", "Audit", "Declaration", "Opened", "Store", "StoredDocument", "Tidied"]
 
 WRITER: Final = "main"
 """The one writer of a database, until there are replicas."""
@@ -50,7 +51,7 @@ class Opened:
     slices: SliceOpening
     generations: Sequence[int]
     """By row: number of the current generation, from 1."""
-    corrections: Mapping[int, Sequence[StoredCorrection]]
+    corrections: Mapping[int, Sequence[CorrectionMade]]
     """Of the current generations: by row, in the order in which they were made."""
 
 

@@ -25,11 +25,11 @@ import sqlalchemy as sa
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.sli.counting import Delta
 from slo_exporter.sli.records import Ints, Mask
-from slo_exporter.slo.corrections import Correction, excluded
+from slo_exporter.slo.corrections import Correction, CorrectionMade, excluded
 from slo_exporter.slo.judging import SliceChange
 from slo_exporter.slo.ledger import Entry, Ledger
 from slo_exporter.store import correcting, declarations
-from slo_exporter.store.correcting import Asked, StoredCorrection
+from slo_exporter.store.correcting import Asked
 from slo_exporter.store.declarations import Audit, Definition
 from slo_exporter.store.schema import ENGINES, OPEN_SLICES, RECEIPTS, SLICES, TOTALS, UPTIME, WRITERS
 from slo_exporter.store.upserts import put, put_receipts
@@ -176,7 +176,7 @@ class Transaction:
             return
         definition = self._definitions[correction.row]
         asked = asked or Asked(correction.span.start * SECOND_NS, correction.span.end * SECOND_NS)
-        made = StoredCorrection(
+        made = CorrectionMade(
             span=correction.span,
             asked_from_ns=asked.from_ns,
             asked_to_ns=asked.to_ns,

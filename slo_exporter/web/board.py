@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from slo_exporter.slo.budget import Counts
+from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.history import History
 from slo_exporter.slo.report import BudgetReport
-from slo_exporter.slo.windows import Range
 
 DEFAULT_RETENTION_NS: Final = 100 * 86_400 * 10**9
 """As long as memory keeps slices (docs/laws.md, law 4)."""
@@ -54,22 +54,6 @@ class Definition:
     """From 1; changing what is counted starts the next."""
     since_ns: int
     """When this generation started."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectionMade:
-    """A correction as it was asked for and made."""
-
-    span: Range
-    """What it covers: the slices that the asked range touches, as wide as they were by then."""
-    asked_from_ns: int
-    asked_to_ns: int
-    why: str
-    who: str
-    """The name of the write token."""
-    made_ns: int
-    removed: Counts
-    """Events that it took out when it was made."""
 
 
 class Board(Protocol):

@@ -11,12 +11,13 @@ from slo_exporter.clock import SECOND_NS
 from slo_exporter.sli.counting import Delta
 from slo_exporter.sli.records import MISSING
 from slo_exporter.slo.budget import Counts
+from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.judging import SliceChange
 from slo_exporter.slo.ledger import Entry
 from slo_exporter.slo.windows import Range
 from slo_exporter.store.database import database_of
 from slo_exporter.store.errors import StaleError
-from slo_exporter.store.store import Declaration, Store, StoredCorrection, StoredDocument
+from slo_exporter.store.store import Declaration, Store, StoredDocument
 from slo_exporter.store.transaction import Receipt
 
 HOUR_NS = 3600 * SECOND_NS
@@ -416,7 +417,7 @@ def test_a_correction_says_who_asked_for_what(books: Books) -> None:
 
     (found,) = books.again().opened.corrections[1]
 
-    assert found == StoredCorrection(
+    assert found == CorrectionMade(
         span=Range(NOON_S, NOON_S + 5),
         asked_from_ns=NOON_NS,
         asked_to_ns=NOON_NS + 5 * SECOND_NS,

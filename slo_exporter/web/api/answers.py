@@ -4,12 +4,13 @@ from typing import Any
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.sli.indicator import Indicator, Rule
+from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.history import History
 from slo_exporter.slo.release import ReleaseCheck
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.web import wording
 from slo_exporter.web.api import models
-from slo_exporter.web.board import CorrectionMade, Definition, Source
+from slo_exporter.web.board import Definition, Source
 
 
 def budget(report: BudgetReport) -> models.BudgetAnswer:

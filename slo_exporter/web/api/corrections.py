@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.config import json_text, sentences, values
 from slo_exporter.config.errors import ConfigError
+from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.web import wording
 from slo_exporter.web.api import answers, bodies, instants, models, problems
 from slo_exporter.web.api.definitions import refusals
@@ -22,7 +23,6 @@ from slo_exporter.web.api.dependencies import (
     require_loaded,
     require_writer,
 )
-from slo_exporter.web.board import CorrectionMade
 
 MOST_ITEMS: Final = 1000
 """Most corrections on one page."""
