@@ -110,3 +110,16 @@ def test_no_window_is_longer_than_counts_are_kept(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as of_body:
         slo_file.from_json(json.dumps(ENTRY).encode(), service="chat", name="latency", retention_ns=short_ns)
     assert (of_file.value.problems, of_body.value.problems) == ((f"{path}: {said}",), (said,))
+
+
+@pytest.mark.parametrize("key", ["a\nb", "x" * 3000], ids=["broken", "long"])
+def test_a_key_breaks_no_line_of_a_message(key: str) -> None:
+    """What is unknown is told on one line, shortened."""
+    body = json.dumps({**ENTRY, key: "1"}).encode()
+
+    with pytest.raises(ConfigError) as refused:
+        slo_file.from_json(body, service="chat", name="latency")
+
+    [problem] = refused.value.problems
+    assert problem.isprintable()
+    assert len(problem) < 250

@@ -66,6 +66,7 @@ def test_errors_are_problems(client: TestClient, method: str, path: str, status:
 def test_405_says_what_is_allowed(client: TestClient) -> None:
     """Allow stays on the problem."""
     assert client.post("/api/v1/slos").headers["allow"] == "GET"
+    assert client.options("/api/v1/slos/chat/latency").headers["allow"] == "DELETE, GET, PUT"
 
 
 @pytest.mark.parametrize("error", [HTTPException(409), HTTPException(404), HTTPException(503, "the moon is full")])

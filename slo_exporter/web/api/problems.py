@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import compile_path
 
 from slo_exporter.web.api.middleware import SAFE
 
@@ -69,7 +70,15 @@ async def _refused(request: Request, error: Exception) -> Response:
     of_router = {404: f"there is nothing at {request.url.path}", 405: f"{request.method} is not possible here"}
     is_default = error.detail == HTTPStatus(error.status_code).phrase
     detail = of_router.get(error.status_code, error.detail) if is_default else error.detail
-    return response(error.status_code, detail, error.headers)
+    methods = _methods(request) if error.status_code == 405 else ()
+    return response(error.status_code, detail, {"Allow": ", ".join(methods)} if methods else error.headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """What is possible at a path, by the API's own description: the router names the first route's methods only."""
+    described = request.app.openapi()["paths"].items()
+    possible = (methods for path, methods in described if compile_path(path)[0].match(request.url.path))
+    return sorted(method.upper() for methods in possible for method in methods)
 
 
 async def _invalid(_request: Request, error: Exception) -> Response:
