@@ -3,13 +3,35 @@
 import threading
 from collections.abc import Sequence
 
+import sqlalchemy as sa
 from builders import LATENESS_NS, RECEIPTS_NS, RETENTION_NS, Ear, ManualClock
 
 from slo_exporter.daemon.committer import Ages, Committer
 from slo_exporter.daemon.definitions import Definitions
 from slo_exporter.slo.definition import Slo
 from slo_exporter.store.database import Database, database_of
+from slo_exporter.store.errors import UnknownError
+from slo_exporter.store.sqlite import SqliteDatabase
 from slo_exporter.store.store import Store
+
+
+class ForgetfulDatabase(SqliteDatabase):
+    """
+    A database whose COMMIT may fail, before or after it happened.
+
+    No real fault can be ordered to strike between a commit and its answer.
+    """
+
+    fault: str | None = None
+
+    def _commit(self, begun: sa.RootTransaction) -> None:
+        fault, self.fault = self.fault, None
+        if fault == "before":
+            begun.rollback()
+        else:
+            super()._commit(begun)
+        if fault is not None:
+            raise UnknownError("the answer of COMMIT was lost")
 
 
 def committer_of(database: Database | str, slos: Sequence[Slo], clock: ManualClock) -> Committer:

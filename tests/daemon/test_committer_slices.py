@@ -12,8 +12,9 @@ from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from builders import LATENESS_NS, ManualClock, Request, export, slo
-from committing import committer_of
+from committing import ForgetfulDatabase, committer_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from timeslices import MS, Asked, Record, S
@@ -21,6 +22,8 @@ from timeslices import MS, Asked, Record, S
 from slo_exporter.daemon.committer import Committer
 from slo_exporter.sli.indicator import DEFAULT_RULES
 from slo_exporter.sli.records import Outcome
+from slo_exporter.slo.budget import Counts
+from slo_exporter.store.errors import StaleError, UnknownError
 
 ASKED = (
     Asked((("p90", ("e2e",), "<=", "80ms", Fraction(80 * MS)),), 10, None, DEFAULT_RULES),
@@ -189,3 +192,43 @@ def test_an_hour_that_nobody_lived_through_has_no_verdict(database_url: str) -> 
         world.committer.close()
 
     assert 0 < total <= 1800 // ASKED[1].width_s
+
+
+@pytest.mark.parametrize("fault", ["before", "after"])
+def test_a_heartbeat_of_unknown_outcome_judges_once(fault: str, tmp_path: Path) -> None:
+    """Whether its COMMIT came through or not: verdicts and what is final are told once."""
+    url = f"sqlite:///{tmp_path / 'counts.db'}"
+    world = World(url)
+    world.committer.close()
+    database = ForgetfulDatabase(url, "a test")
+    world.committer = committer_of(database, SLOS, world.clock)
+    world.committer.open()
+    world.clock.forward(20)
+    world.send([1.0, 2.0, 3.0])
+    for seconds in (60, 700):
+        world.clock.forward(seconds)
+        database.fault = fault
+        with pytest.raises(UnknownError):
+            world.committer.heartbeat()
+        try:
+            world.committer.heartbeat()
+        except StaleError:
+            world.committer.open()
+            world.committer.heartbeat()
+    told = _told(world)
+    world.committer.close()
+
+    world.committer = committer_of(url, SLOS, world.clock)
+    world.committer.open()
+    again = _told(world)
+    world.committer.close()
+
+    assert told == again
+    assert told[0] == (Counts(0, 1), [0, 1, 0])
+
+
+def _told(world: World) -> list[tuple[Counts, list[int]]]:
+    """Verdicts in the window and lifetime totals, by SLO."""
+    assert world.committer.loaded is not None
+    counts = [report.counts for report in world.committer.reports(world.clock.ns)]
+    return list(zip(counts, world.committer.loaded.ledger.totals.tolist(), strict=True))

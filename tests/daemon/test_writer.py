@@ -10,36 +10,17 @@ import pytest
 import pytest_asyncio
 import sqlalchemy as sa
 from builders import NOON_NS, ManualClock, Request, export, slo
-from committing import committer_of
+from committing import ForgetfulDatabase, committer_of
 
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.errors import RefusedError
 from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.slo.budget import Counts
-from slo_exporter.store.errors import UnknownError, UnusableError
+from slo_exporter.store.errors import UnusableError
 from slo_exporter.store.sqlite import SqliteDatabase
 
 SECOND = 10**9
-
-
-class ForgetfulDatabase(SqliteDatabase):
-    """
-    A database whose COMMIT may fail, before or after it happened.
-
-    No real fault can be ordered to strike between a commit and its answer.
-    """
-
-    fault: str | None = None
-
-    def _commit(self, begun: sa.RootTransaction) -> None:
-        fault, self.fault = self.fault, None
-        if fault == "before":
-            begun.rollback()
-        else:
-            super()._commit(begun)
-        if fault is not None:
-            raise UnknownError("the answer of COMMIT was lost")
 
 
 class WatchedInbox(Inbox):
