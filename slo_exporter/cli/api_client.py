@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import click
 
@@ -82,9 +82,7 @@ class Api:
     """The REST API of one server."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise click.BadParameter(f"{url!r} is no URL; write for example http://127.0.0.1:9874", param_hint="--url")
+        parts = _parts(url)
         self._url = url.rstrip("/")
         # A proxy from the environment cannot reach what listens on this machine.
         proxies = [urllib.request.ProxyHandler({})] if parts.hostname in _LOOPBACK else []
@@ -121,9 +119,20 @@ class Api:
         except urllib.error.HTTPError as error:
             with error:
                 return _answer_of(error, url)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:  # the last: a host that is no name
             reason = getattr(error, "reason", None) or error
             raise UnreachableError(f"cannot reach {self._url}: {reason}") from None
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.path.isascii()
+    except ValueError:  # brackets around something else than an IPv6 address
+        is_one = False
+    if not is_one:
+        raise click.BadParameter(f"{url!r} is no URL; write for example http://127.0.0.1:9874", param_hint="--url")
+    return parts
 
 
 def _answer_of(error: urllib.error.HTTPError, url: str) -> Reply:

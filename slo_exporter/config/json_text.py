@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from slo_exporter.config.errors import ConfigError
+from slo_exporter.config.sentences import told
 from slo_exporter.config.yaml_text import DEEPEST, Plain
 
 MOST_BYTES: Final = 64 * 1024
@@ -75,7 +76,7 @@ def _checked(plain: Any, place: tuple[str, ...]) -> Plain:
         return [_checked(item, (*place, str(number))) for number, item in enumerate(plain, 1)]
     if isinstance(plain, str):
         return _whole(plain)
-    where = f"{'.'.join(place)}: " if place else ""
+    where = f"{'.'.join(map(told, place))}: " if place else ""
     raise ValueError(f"{where}{_WORDS[plain]} is no value; write a text or a number, or leave the field out")
 
 

@@ -33,7 +33,7 @@ def of(error: ValidationError, model: type[BaseModel]) -> Iterable[tuple[Place, 
     """Give each problem as the field it is about and what is wrong with it."""
     for detail in error.errors(include_url=False):
         place = tuple(str(part) for part in detail["loc"])
-        yield tuple(map(_told, place)), _sentence(detail, place, model)
+        yield tuple(map(told, place)), _sentence(detail, place, model)
 
 
 def lines(error: ValidationError, model: type[BaseModel]) -> Iterable[str]:
@@ -47,7 +47,7 @@ def keys(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _told(key: str) -> str:
+def told(key: str) -> str:
     """A key as a line of a message holds it: short, and without what would break the line."""
     return key if key.isprintable() and len(key) <= _LONGEST_KEY else repr(key[:_LONGEST_KEY])
 

@@ -180,7 +180,11 @@ def from_json(body: bytes, *, service: str, name: str, retention_ns: int = LONGE
     slo = entry(whole, service=service, labels={})
     if too_long := list(_too_long(slo, retention_ns)):
         raise ConfigError(too_long)
-    return slo, json.dumps(whole, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    document = json.dumps(whole, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    if len(document.encode()) > json_text.MOST_BYTES:
+        # What is kept must be read again: quoted numbers and the name may have made it longer than *body*.
+        raise ConfigError([f"has more than {json_text.MOST_BYTES} bytes with its name"])
+    return slo, document
 
 
 def _named(service: str, name: str) -> list[str]:

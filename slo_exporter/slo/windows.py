@@ -38,7 +38,7 @@ windows that Sloth and its dashboards read (facts: 5m 30m 1h 2h 6h 1d 3d).
 
 _SECOND_NS: Final = 10**9
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_DURATION: Final = re.compile(r"([1-9][0-9]*)(ms|s|m|h|d|w)")
+_DURATION: Final = re.compile(r"([1-9][0-9]{0,999})(ms|s|m|h|d|w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def duration_ns(text: str) -> int:
     """
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no duration; write a whole number and ms, s, m, h, d or w, such as 30d")
+        raise ValueError(f"{text[:60]!r} is no duration; write a whole number and ms, s, m, h, d or w, such as 30d")
     number, unit = match.groups()
     return int(number) * (10**6 if unit == "ms" else _UNIT_S[unit] * _SECOND_NS)
 

@@ -165,7 +165,15 @@ def test_no_server_exits_3(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "Error: cannot reach http://127.0.0.1:1: [Errno 111] Connection refused\n"
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:9874", "ftp://host", "file:///etc/passwd", "http://"])
+def test_a_host_that_is_no_name_exits_3(capsys: pytest.CaptureFixture[str]) -> None:
+    """As one that is not there: a line, not a traceback."""
+    assert main(["status", "--url", "http://a..b:9874"]) == 3
+    assert capsys.readouterr().err.startswith("Error: cannot reach http://a..b:9874: ")
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:9874", "ftp://host", "file:///etc/passwd", "http://", "http://[", "http://localhost/é"]
+)
 def test_a_url_that_is_none_exits_2(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Only HTTP is spoken."""
     assert main(["status", "--url", url]) == 2

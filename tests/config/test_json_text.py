@@ -86,6 +86,21 @@ def test_an_entry_means_what_it_means_in_a_file() -> None:
     assert slo_file.from_json(document.encode(), service="chat", name="latency") == (slo, document)
 
 
+def test_what_is_kept_can_be_read_again() -> None:
+    """The name from the path counts with the body's bytes: else the definition is lost at the next start."""
+    texts = {f"a.{key:02d}": [f"{place}" + "x" * 900 for place in range(8)] for key in range(9)}
+    entry = {**ENTRY, "indicator": {"requests": texts, "good": "e2e <= 80ms"}}
+    del entry["name"]
+    bare = len(json.dumps(entry, separators=(",", ":")))
+    texts["a.00"].append("y" * (MOST_BYTES - bare - len(',""')))
+    body = json.dumps(entry, separators=(",", ":")).encode()
+    assert len(body) == MOST_BYTES
+
+    with pytest.raises(ConfigError) as caught:
+        slo_file.from_json(body, service="chat", name="latency")
+    assert caught.value.problems == ("has more than 65536 bytes with its name",)
+
+
 def test_equal_entries_have_equal_documents() -> None:
     """Order, spaces and a name that is left out do not matter."""
     nameless = {key: ENTRY[key] for key in reversed(ENTRY) if key != "name"}
@@ -112,10 +127,11 @@ def test_no_window_is_longer_than_counts_are_kept(tmp_path: Path) -> None:
     assert (of_file.value.problems, of_body.value.problems) == ((f"{path}: {said}",), (said,))
 
 
+@pytest.mark.parametrize("value", ["1", None])
 @pytest.mark.parametrize("key", ["a\nb", "x" * 3000], ids=["broken", "long"])
-def test_a_key_breaks_no_line_of_a_message(key: str) -> None:
+def test_a_key_breaks_no_line_of_a_message(key: str, value: str | None) -> None:
     """What is unknown is told on one line, shortened."""
-    body = json.dumps({**ENTRY, key: "1"}).encode()
+    body = json.dumps({**ENTRY, key: value}).encode()
 
     with pytest.raises(ConfigError) as refused:
         slo_file.from_json(body, service="chat", name="latency")

@@ -64,7 +64,19 @@ def test_corrections_are_listed_in_their_order(client: TestClient) -> None:
     assert (first["items"][0]["good"], first["items"][0]["bad"], first["items"][0]["who"]) == (9, 1, "ci")
 
 
-@pytest.mark.parametrize("cursor", ["x", "1/2", "", "1/2/3/4"])
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_pages_give_every_correction_of_one_instant(client: TestClient, limit: int) -> None:
+    """Once, in the order in which they were made, also those of the same range."""
+    for why in "dcba":
+        client.post(PATH, json={**ASKED, "why": why}, headers=CI)
+    found, query = "", {"limit": str(limit)}
+    while "cursor" not in query or query["cursor"] is not None:
+        page = client.get(PATH, params=query).json()
+        found, query["cursor"] = found + "".join(item["why"] for item in page["items"]), page["next"]
+    assert found == "dcba"
+
+
+@pytest.mark.parametrize("cursor", ["x", "1", "", "1/2/3"])
 def test_a_cursor_comes_from_an_answer(client: TestClient, cursor: str) -> None:
     """Any other is 422."""
     client.post(PATH, json=ASKED, headers=CI)

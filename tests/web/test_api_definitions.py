@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NoReturn
 
 import httpx2
 import pytest
@@ -148,6 +149,17 @@ def test_a_large_body_is_refused(client: TestClient) -> None:
     assert client.put(ONE, content=b" " * 65_536, headers=CI).status_code == 422
     response = client.put(ONE, content=b" " * 65_537, headers=CI)
     assert (response.status_code, response.headers["content-type"]) == (413, "application/problem+json")
+
+
+def test_an_slo_retired_since_it_was_made_is_404(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody was faster than the answer."""
+    monkeypatch.setattr(LedgerBoard, "definition", _gone)
+    response = client.put(ONE, json=ENTRY, headers=CI)
+    assert (response.status_code, response.headers["content-type"]) == (404, "application/problem+json")
+
+
+def _gone(_board: LedgerBoard, service: str, slo: str) -> NoReturn:
+    raise KeyError(service, slo)
 
 
 @pytest.mark.parametrize(("method", "path"), WRITES)

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from slo_exporter.sli.condition import parse
 from slo_exporter.sli.indicator import Empty, Indicator, Selector
 from slo_exporter.web.api.models import BudgetAnswer
+from slo_exporter.web.board import Definition
 
 SLICED = Indicator(Selector("chat"), parse("p99(e2e) <= 80ms"), timeslice_s=60, empty=Empty.BAD)
 BURN_WINDOWS = ["5m", "30m", "1h", "2h", "6h", "1d", "3d", "window"]
@@ -105,6 +106,21 @@ def test_pages_give_every_slo_once(client: TestClient, limit: int) -> None:
         if cursor is None:
             break
     assert seen == [(i["service"], i["slo"]) for i in client.get("/api/v1/slos").json()["items"]]
+
+
+def test_an_slo_retired_since_its_report_is_not_shown(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list goes on without it; the SLO itself is 404."""
+    whole = LedgerBoard.definition
+
+    def definition(board: LedgerBoard, service: str, slo: str) -> Definition:
+        if service == "search":
+            raise KeyError(service, slo)
+        return whole(board, service, slo)
+
+    before = client.get("/api/v1/slos").json()["items"]
+    monkeypatch.setattr(LedgerBoard, "definition", definition)
+    assert client.get("/api/v1/slos").json()["items"] == [item for item in before if item["service"] != "search"]
+    assert client.get("/api/v1/slos/search/ttft").status_code == 404
 
 
 def test_a_service_without_slos_has_an_empty_list(client: TestClient) -> None:

@@ -7,10 +7,8 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from slo_exporter.clock import SECOND_NS
 from slo_exporter.config import json_text, sentences, values
 from slo_exporter.config.errors import ConfigError
-from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.web import wording
 from slo_exporter.web.api import answers, bodies, instants, models, problems
 from slo_exporter.web.api.definitions import refusals
@@ -39,6 +37,10 @@ writing = APIRouter(
 )
 
 
+_Why = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"\S")]
+"""For OpenAPI: what `values.text` takes."""
+
+
 def _instant(plain: object) -> int:
     return instants.rfc_3339_ns(values.text(plain))
 
@@ -54,7 +56,7 @@ class CorrectionQuestion(BaseModel):
     to_ns: Annotated[int, PlainValidator(_instant, json_schema_input_type=datetime)] = Field(
         alias="to", description="End, exclusive; not in the future."
     )
-    why: Annotated[str, PlainValidator(values.text, json_schema_input_type=str)] = Field(
+    why: Annotated[str, PlainValidator(values.text, json_schema_input_type=_Why)] = Field(
         description="For whoever reads it later; 1 to 1000 characters."
     )
 
@@ -68,13 +70,16 @@ async def list_corrections(
     cursor: Annotated[str | None, Query(description="`next` of the answer before.")] = None,
 ) -> models.CorrectionList:
     """List the corrections of an SLO in the order in which they were made."""
+    after = (-1, -1) if cursor is None else _key(cursor)
     with known(service, slo):
-        made = sorted(sources.board.corrections(service, slo), key=_key)
-    wanted = [one for one in made if cursor is None or _key(one) > _position(cursor)]
+        made = sources.board.corrections(service, slo)
+    # The place tells those of one instant apart; the instant goes on where old ones were forgotten meanwhile.
+    placed = sorted(((one.made_ns, place), one) for place, one in enumerate(made))
+    wanted = [(key, one) for key, one in placed if key > after]
     page = wanted[:limit]
     return models.CorrectionList(
-        items=[answers.correction_item(one) for one in page],
-        next="/".join(map(str, _key(page[-1]))) if len(wanted) > limit else None,
+        items=[answers.correction_item(one) for _, one in page],
+        next="/".join(map(str, page[-1][0])) if len(wanted) > limit else None,
     )
 
 
@@ -123,13 +128,9 @@ def _shown(instant_ns: int) -> str:
     return wording.instant(wording.utc(instant_ns))
 
 
-def _key(made: CorrectionMade) -> tuple[int, int, int]:
-    return made.made_ns // SECOND_NS, made.span.start, made.span.end
-
-
-def _position(cursor: str) -> tuple[int, ...]:
+def _key(cursor: str) -> tuple[int, int]:
     try:
-        made, start, end = map(int, cursor.split("/"))
+        made_ns, place = map(int, cursor.split("/"))
     except ValueError:
         raise HTTPException(422, "cursor: is not one that an answer gave") from None
-    return made, start, end
+    return made_ns, place

@@ -54,7 +54,7 @@ _ENTRY: Final[dict[str, Any]] = {
     responses={
         200: {"description": "It was there, and is defined so now."},
         201: {"description": "It is new.", "model": models.SloAnswer},
-        **problems.described(401, 403, 409, 413, 422, 500, 503),
+        **problems.described(401, 403, 404, 409, 413, 422, 500, 503),
     },
 )
 async def put_slo(
@@ -70,8 +70,9 @@ async def put_slo(
         raise bodies.refused(error.problems) from None
     with refusals(service, slo):
         created = await writer.editor.put(declared, document, writer.name)
-    response.status_code = 201 if created else 200
-    return answers.slo(report_of(sources, service, slo), sources.board.definition(service, slo))
+        response.status_code = 201 if created else 200
+        # 404 where somebody retired it since.
+        return answers.slo(report_of(sources, service, slo), sources.board.definition(service, slo))
 
 
 @router.delete("/{service}/{slo}", status_code=204, responses=problems.described(401, 403, 404, 409, 422, 500, 503))

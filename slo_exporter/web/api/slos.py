@@ -1,12 +1,15 @@
 """GET /api/v1/slos and below."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query
 
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.web.api import answers, models, problems
-from slo_exporter.web.api.dependencies import FromSources, report_of, require_known_parameters, require_loaded
+from slo_exporter.web.api.dependencies import FromSources, known, report_of, require_known_parameters, require_loaded
+from slo_exporter.web.board import Board
 
 MOST_ITEMS: Final = 1000
 """Most SLOs on one page of the list, and as many as there are without a limit."""
@@ -28,7 +31,7 @@ async def list_slos(
     wanted = [r for r in reports if service in (None, r.slo.service) and _is_after(r, cursor)]
     page = wanted[:limit]
     return models.SloList(
-        items=[answers.item(report, sources.board.definition(*report.slo.key).source) for report in page],
+        items=list(_items(sources.board, page)),
         next=_cursor(page[-1]) if len(wanted) > limit else None,
     )
 
@@ -36,13 +39,22 @@ async def list_slos(
 @router.get("/{service}/{slo}", responses=problems.described(404, 422, 500, 503))
 async def get_slo(sources: FromSources, service: str, slo: str) -> models.SloAnswer:
     """Give one SLO as it was declared, and its state."""
-    return answers.slo(report_of(sources, service, slo), sources.board.definition(service, slo))
+    report = report_of(sources, service, slo)
+    with known(service, slo):
+        return answers.slo(report, sources.board.definition(service, slo))
 
 
 @router.get("/{service}/{slo}/budget", responses=problems.described(404, 422, 500, 503))
 async def get_budget(sources: FromSources, service: str, slo: str) -> models.BudgetAnswer:
     """Give every number of an SLO's error budget."""
     return answers.budget(report_of(sources, service, slo))
+
+
+def _items(board: Board, reports: Iterable[BudgetReport]) -> Iterator[models.SloItem]:
+    """Lines of the list, without an SLO that was retired since its report."""
+    for report in reports:
+        with suppress(KeyError):
+            yield answers.item(report, board.definition(*report.slo.key).source)
 
 
 def _cursor(report: BudgetReport) -> str:
