@@ -1,15 +1,10 @@
-import queue
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent import futures
 from contextlib import contextmanager
 
-import grpc
-import pytest
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as messages
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as services
+from otlp_receiver import Receiver
 
 from slo_exporter.demo import service
 from slo_exporter.demo.traffic import CHAT, Call
@@ -18,33 +13,6 @@ SOON_S = 10
 """Far above what is promised; a busy machine is no failure."""
 
 CLOSED = "http://127.0.0.1:1"
-
-
-class Receiver(services.TraceServiceServicer):
-    """Keeps the exports it is sent."""
-
-    def __init__(self) -> None:
-        self.exports: queue.Queue[messages.ExportTraceServiceRequest] = queue.Queue()
-
-    def Export(  # noqa: N802 - the name is the protocol's
-        self, request: messages.ExportTraceServiceRequest, context: grpc.ServicerContext
-    ) -> messages.ExportTraceServiceResponse:
-        """Take one export."""
-        del context
-        self.exports.put(request)
-        return messages.ExportTraceServiceResponse()
-
-
-@pytest.fixture
-def receiver() -> Iterator[tuple[Receiver, str]]:
-    """A real OTLP/gRPC server on loopback, and its endpoint."""
-    taking = Receiver()
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=2))
-    services.add_TraceServiceServicer_to_server(taking, server)  # type: ignore[no-untyped-call]  # generated
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    yield taking, f"http://127.0.0.1:{port}"
-    server.stop(grace=None).wait()
 
 
 @contextmanager

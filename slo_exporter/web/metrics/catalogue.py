@@ -69,7 +69,7 @@ CATALOGUE: Final = (
     Metric(
         "slo_events_total",
         Type.COUNTER,
-        "Events counted since the SLO exists, by outcome: good, bad, excluded.",
+        "Events counted since the SLO exists, by outcome: good, bad, excluded. A time slice enters once it is final.",
         (*_SLO, "outcome"),
     ),
     Metric(
