@@ -5,6 +5,7 @@ A wall clock may jump by an hour and back. What was not lived through is not
 uptime, and a clock that is wrong for a moment makes nothing old.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from slo_exporter.clock import SECOND_NS, Clock
@@ -23,6 +24,7 @@ class Accepting:
 
     def __init__(self, clock: Clock) -> None:
         self.since_ns: int | None = None
+        self._doubted: list[tuple[int, int]] = []
         self._clock = clock
         self._wall_ns = clock.now_ns()
         self._steady_ns = clock.monotonic_ns()
@@ -45,6 +47,23 @@ class Accepting:
             self.since_ns = wall_ns
         self._wall_ns, self._steady_ns = wall_ns, steady_ns
         return wall_ns
+
+    def intervals(self, now_ns: int) -> Sequence[tuple[int, int]]:
+        """What is to be said in SQL at *now_ns*, and in memory once that is committed."""
+        return (*self._doubted, *([] if self.since_ns is None else [(self.since_ns, now_ns)]))
+
+    def doubt(self, now_ns: int) -> None:
+        """
+        The outcome of a COMMIT at *now_ns* is unknown: SQL may say that we were accepting until then.
+
+        We were, so it is said again: else a time slice would be judged by
+        less uptime now than after a restart.
+        """
+        self._doubted = list(self.intervals(now_ns))
+
+    def said(self) -> None:
+        """SQL and memory say the same."""
+        self._doubted.clear()
 
     def lived_ns(self) -> int:
         """How long this process has been running, whatever its clock says."""

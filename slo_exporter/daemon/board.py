@@ -108,9 +108,10 @@ class DaemonBoard:
         return tuple(loaded.corrections.get(row, ()))
 
     def _row(self, service: str, slo: str) -> tuple[Loaded, int]:
-        if self._committer.loaded is None:
+        loaded = self._committer.loaded  # read once: the writer may put another one there at any time
+        if loaded is None:
             raise KeyError(service, slo)
-        return self._committer.loaded, self._committer.loaded.ledger.row(service, slo)
+        return loaded, loaded.ledger.row(service, slo)
 
     def totals(self) -> Sequence[tuple[Slo, Counts]]:
         """Lifetime events of every SLO: they never fall."""

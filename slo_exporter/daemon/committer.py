@@ -6,7 +6,8 @@ The writer's thread changes what is loaded; readers on the event loop take `Comm
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +23,7 @@ from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.ledger import Ledger
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.store.correcting import Asked
+from slo_exporter.store.errors import UnknownError
 from slo_exporter.store.store import Audit, Store
 from slo_exporter.store.transaction import Receipt, Transaction
 
@@ -80,6 +82,7 @@ class Committer:
         self.counts: Counter[str] = Counter()
         self.commit_seconds = 0.0
         self.last_commit_ns: int | None = None
+        self._selector_keys: frozenset[str] = frozenset()
         self._store = store
         self._clock = clock
         self._listener = listener
@@ -96,6 +99,7 @@ class Committer:
         """
         self._store.open(self._clock.now_ns())
         self._load(self.definitions.with_made(self._store.documents()))
+        self.accepting.said()
         self.accepting.begin()
 
     def redefine(self, change: Callable[[Definitions], Definitions], audits: Sequence[Audit] = ()) -> None:
@@ -126,7 +130,7 @@ class Committer:
         now_ns, started_ns = self.accepting.now_ns(), self._clock.monotonic_ns()
         bodies = {export.digest: export for export in reversed(exports)}  # the first reading stands
         try:
-            with self._store.transaction(seq) as transaction, self._turn:
+            with self._transaction(seq, now_ns) as transaction, self._turn:
                 claim = transaction.claim({d: Receipt(e.received_ns, e.refused) for d, e in bodies.items()})
                 new = [bodies[digest] for digest in bodies if digest in claim.counts]
                 effect = self._effect(new, now_ns) if new else None
@@ -151,7 +155,7 @@ class Committer:
         now_ns = self.accepting.now_ns()
         aged_ns = self.accepting.aged_ns(now_ns)
         effect = self._judged(now_ns, aged_ns)
-        with self._store.transaction(self.next_seq()) as transaction:
+        with self._transaction(self.next_seq(), now_ns) as transaction:
             self._write(transaction, effect, now_ns)
             # Of an earlier run none is known to be old: the clock may have been wrong at the start.
             if self.accepting.lived_ns() > self._ages.receipts_ns:
@@ -207,12 +211,27 @@ class Committer:
 
     def _load(self, definitions: Definitions, audits: Sequence[Audit] = ()) -> None:
         declarations = definitions.declarations
-        self.on_selectors(attribute_keys([declaration.slo.indicator for declaration in declarations]))
+        keys = attribute_keys([declaration.slo.indicator for declaration in declarations])
+        # Until it worked, and where it did not, those count that counted before.
+        self.on_selectors(self._selector_keys | keys)
         opened = self._store.load(declarations, self.accepting.now_ns(), audits)
         admission = self.admission or Admission(opened.engines)
         admission.know(opened.engines)
         with self.lock:
             self.definitions, self.loaded, self.admission = definitions, Loaded(declarations, opened), admission
+        if self._selector_keys - keys:
+            self.on_selectors(keys)
+        self._selector_keys = keys
+
+    @contextmanager
+    def _transaction(self, seq: int, now_ns: int) -> Iterator[Transaction]:
+        """One that says until when we were accepting."""
+        try:
+            with self._store.transaction(seq) as transaction:
+                yield transaction
+        except UnknownError:
+            self.accepting.doubt(now_ns)
+            raise
 
     def _effect(self, exports: Sequence[Export], now_ns: int) -> Effect:
         loaded, admission = self._ready()
@@ -220,9 +239,9 @@ class Committer:
 
     def _judged(self, now_ns: int, aged_ns: int) -> Effect:
         loaded, _ = self._ready()
-        uptime, since_ns = loaded.ledger.uptime, self.accepting.since_ns
-        if since_ns is not None:
-            uptime = uptime.extended(since_ns, now_ns)
+        uptime = loaded.ledger.uptime
+        for since_ns, until_ns in self.accepting.intervals(now_ns):
+            uptime = uptime.extended(since_ns, until_ns)
         return loaded.judged(aged_ns, uptime, self._ages.lateness_ns)
 
     def _tidy(self, ledger: Ledger, aged_ns: int) -> None:
@@ -242,17 +261,18 @@ class Committer:
             transaction.slices(effect.slices)
             if effect.admitted is not None:
                 transaction.learn(effect.admitted.engines, now_ns)
-        if self.accepting.since_ns is not None:
-            transaction.accepting(self.accepting.since_ns, now_ns)
+        for since_ns, until_ns in self.accepting.intervals(now_ns):
+            transaction.accepting(since_ns, until_ns)
 
     def _apply(self, effect: Effect | None, now_ns: int) -> None:
         """Make memory say what SQL says; nothing here can fail."""
         loaded, admission = self._ready()
         with self.lock:
-            if self.accepting.since_ns is not None:
-                loaded.ledger.uptime.add(self.accepting.since_ns, now_ns)
+            for since_ns, until_ns in self.accepting.intervals(now_ns):
+                loaded.ledger.uptime.add(since_ns, until_ns)
             if effect is not None:
                 loaded.apply(effect)
+        self.accepting.said()
         self.last_commit_ns = now_ns
         self.counts["commits"] += 1
         if effect is not None:

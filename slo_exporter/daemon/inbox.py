@@ -97,6 +97,11 @@ class Inbox:
                 self._change.wait(patience_s)
             return tuple(self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP)))
 
+    def errand(self) -> Errand | None:
+        """Take the errand that waits longest, if any does."""
+        with self._change:
+            return self._errands.popleft() if self._errands else None
+
     def errands(self) -> tuple[Errand, ...]:
         """Take the errands that wait."""
         with self._change:

@@ -133,7 +133,8 @@ class Writer:
             self._recover()
         elif waiting:
             self._commit(self._recent(waiting))
-        for errand in self._inbox.errands():
+        # One a turn: exports wait for one change of a definition, not for all that were asked for.
+        if (errand := self._inbox.errand()) is not None:
             self._run_errand(errand)
         if not self._tries and self._clock.monotonic_ns() >= self._next_heartbeat_ns:
             self._heartbeat()
@@ -166,11 +167,17 @@ class Writer:
         """A fault of ours that one export brings out fails that one alone."""
         if len(waiting) > 1:
             for one in waiting:
-                self._turn((one,))
+                self._commit_unless_suspended(one)
             return
         self.failures["bug"] += 1
         _log.error("export_failed", exc_info=error)
         refuse(waiting, error)
+
+    def _commit_unless_suspended(self, one: Waiting) -> None:
+        if self._tries:
+            refuse((one,), RefusedError("database"))
+        else:
+            self._commit((one,))
 
     def _run_errand(self, errand: Errand) -> None:
         if self._tries:

@@ -12,8 +12,9 @@ from typing import Any, Final, TypeAlias
 
 import sqlalchemy as sa
 
+from slo_exporter.clock import SECOND_NS
 from slo_exporter.slo.definition import Slo
-from slo_exporter.store.schema import AUDIT, GENERATIONS, SLOS
+from slo_exporter.store.schema import AUDIT, GENERATIONS, SLOS, WRITERS
 
 CURRENT: Final = (
     sa.select(sa.func.max(GENERATIONS.c.id))
@@ -22,6 +23,8 @@ CURRENT: Final = (
     .group_by(GENERATIONS.c.slo_id)
 )
 """Ids of the generations that count now: the newest of each SLO that is not retired."""
+_JUDGED: Final = sa.select(sa.func.coalesce(sa.func.max(WRITERS.c.judged_s), 0))
+"""Every time slice that ends here or before was judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,12 @@ _Row: TypeAlias = sa.Row[Any]
 
 
 def documents(connection: sa.Connection) -> tuple[StoredDocument, ...]:
-    """Definitions made over the API that are not retired, in the order in which they were first made."""
-    made = (SLOS.c.source == "api") & SLOS.c.retired_ns.is_(None)
+    """
+    Definitions made over the API that are not retired, in the order in which they were first made.
+
+    Those wait among them whose name a file took over.
+    """
+    made = SLOS.c.document.is_not(None) & SLOS.c.retired_ns.is_(None)
     query = sa.select(SLOS.c.service, SLOS.c.name, SLOS.c.document).where(made).order_by(SLOS.c.id)
     return tuple(StoredDocument(*row) for row in connection.execute(query))
 
@@ -83,7 +90,11 @@ def declare(connection: sa.Connection, declarations: Sequence[Declaration], now_
     """Make *declarations* the current definitions; one answer per declaration, in their order."""
     known = {(row.service, row.name): row for row in connection.execute(sa.select(SLOS))}
     newest = _newest_generations(connection)
-    definitions = tuple(_declare(connection, one, known.pop(one.slo.key, None), newest, now_ns) for one in declarations)
+    judged_ns = int(connection.execute(_JUDGED).scalar_one()) * SECOND_NS
+    definitions = tuple(
+        _declare(connection, one, known.pop(one.slo.key, None), newest, _since_ns(one, now_ns, judged_ns))
+        for one in declarations
+    )
     _retire(connection, (row.id for row in known.values() if row.retired_ns is None), now_ns)
     return definitions
 
@@ -107,6 +118,11 @@ def _newest_generations(connection: sa.Connection) -> Mapping[int, _Row]:
     return {row.slo_id: row for row in connection.execute(query)}
 
 
+def _since_ns(declaration: Declaration, now_ns: int, judged_ns: int) -> int:
+    """From when on it counts: a clock that was set back gives it no time slice that was judged before it was there."""
+    return max(now_ns, judged_ns) if declaration.slo.indicator.timeslice_s else now_ns
+
+
 def _declare(
     connection: sa.Connection,
     declaration: Declaration,
@@ -119,27 +135,30 @@ def _declare(
     indicator = declaration.slo.indicator.normal_form()
     if generation is None or generation.indicator != indicator:
         number = 1 if generation is None else generation.number + 1
-        _update(connection, known, slo_id, {**_values(declaration), "retired_ns": None, "declared_ns": now_ns})
+        _update(connection, known, slo_id, {**_values(declaration, known), "retired_ns": None, "declared_ns": now_ns})
         values = {"slo_id": slo_id, "number": number, "indicator": indicator, "started_ns": now_ns}
         started = connection.execute(sa.insert(GENERATIONS).values(values).returning(GENERATIONS.c.id))
         return Definition(slo_id, started.scalar_one(), number, now_ns, now_ns)
     declared_ns = now_ns if known is None or known.retired_ns is not None else int(known.declared_ns)
-    _update(connection, known, slo_id, {**_values(declaration), "retired_ns": None, "declared_ns": declared_ns})
+    _update(connection, known, slo_id, {**_values(declaration, known), "retired_ns": None, "declared_ns": declared_ns})
     return Definition(slo_id, generation.id, generation.number, generation.started_ns, declared_ns)
 
 
-def _values(declaration: Declaration) -> dict[str, str | None]:
+def _values(declaration: Declaration, known: _Row | None) -> dict[str, str | None]:
+    document = declaration.document
+    if document is None and known is not None and known.retired_ns is None:
+        document = known.document  # it waits behind the file; of a retired one nothing does
     return {
         "objective": str(declaration.slo.objective),
         "window": declaration.slo.window.text,
         "source": "file" if declaration.document is None else "api",
-        "document": declaration.document,
+        "document": document,
     }
 
 
 def _new(connection: sa.Connection, declaration: Declaration, now_ns: int) -> int:
     service, name = declaration.slo.key
-    values = {"service": service, "name": name, **_values(declaration), "declared_ns": now_ns}
+    values = {"service": service, "name": name, **_values(declaration, None), "declared_ns": now_ns}
     return int(connection.execute(sa.insert(SLOS).values(values).returning(SLOS.c.id)).scalar_one())
 
 

@@ -86,7 +86,7 @@ class Store:
 
     def documents(self) -> Sequence[StoredDocument]:
         """
-        Definitions made over the API that are not retired.
+        Definitions made over the API that are not retired, also those whose name a file took over.
 
         Raises:
             UnavailableError: not now, try again.

@@ -72,3 +72,21 @@ def test_a_clock_set_ahead_makes_little_older(clock: ManualClock) -> None:
 
     assert ages == [0, SECOND, 2 * SECOND]
     assert accepting.aged_ns(accepting.now_ns()) == NOON_NS
+
+
+def test_what_a_commit_of_unknown_outcome_said_is_said_again(clock: ManualClock) -> None:
+    """Until another one tells; we were accepting until then either way."""
+    accepting = Accepting(clock)
+    accepting.begin()
+    clock.forward(3)
+    accepting.doubt(clock.ns)
+    accepting.end()
+    clock.forward(1)
+    accepting.begin()
+    clock.forward(1)
+
+    said = [[(at_ns - NOON_NS) // SECOND for at_ns in one] for one in accepting.intervals(clock.ns)]
+    accepting.said()
+
+    assert said == [[0, 3], [4, 5]]
+    assert len(accepting.intervals(clock.ns)) == 1

@@ -1,13 +1,18 @@
 """One commit: SQL first, then memory; each body and each request once."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+import pytest
 from builders import NOON_NS, ManualClock, Request, export, slo
+from committing import committer_of
 
 from slo_exporter.daemon.committer import Committer
+from slo_exporter.sli.indicator import Selector
 from slo_exporter.sli.records import Outcome
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
+from slo_exporter.store.errors import StaleError
 
 OpenCommitter = Callable[[Sequence[Slo]], Committer]
 SECOND = 10**9
@@ -284,3 +289,24 @@ def test_a_request_is_bridged_across_exports(opened: OpenCommitter, clock: Manua
         committer.commit([export([request])], committer.next_seq())
 
     assert own_counts(committer, clock.ns).total == 1
+
+
+def test_a_change_that_failed_leaves_the_selectors_that_count(
+    opened: OpenCommitter, clock: ManualClock, database_url: str
+) -> None:
+    """Exports are read with every attribute that the SLOs in force name."""
+    by_tier = replace(
+        slo(), indicator=replace(slo().indicator, selector=Selector("chat", matches=(("llm.tier", ("gold",)),)))
+    )
+    committer = opened([by_tier])
+    heard: list[frozenset[str]] = []
+    committer.on_selectors = heard.append
+    committer.close()
+    another = committer_of(database_url, [], clock)
+    another.open()
+    another.close()
+
+    with pytest.raises(StaleError):
+        committer.redefine(lambda definitions: definitions.with_files([slo()]))
+
+    assert heard[-1] == {"llm.tier"}

@@ -227,6 +227,67 @@ def test_a_heartbeat_of_unknown_outcome_judges_once(fault: str, tmp_path: Path) 
     assert told[0] == (Counts(0, 1), [0, 1, 0])
 
 
+@pytest.mark.parametrize("fault", ["before", "after"])
+@pytest.mark.parametrize("how", ["heartbeat", "commit"])
+def test_uptime_of_unknown_outcome_is_the_same_after_a_restart(how: str, fault: str, tmp_path: Path) -> None:
+    """The slice in which the database went away had us up for nine seconds of ten: it has a verdict, once."""
+    url, clock = f"sqlite:///{tmp_path / 'counts.db'}", ManualClock()
+    database = ForgetfulDatabase(url, "a test")
+    committer = committer_of(database, SLOS, clock)
+    committer.open()
+    _beat(committer, clock, 4)
+    clock.forward(9)
+    requests = export([Request(end_ns=clock.ns - S)])
+    seq, database.fault = committer.next_seq(), fault
+    with pytest.raises(UnknownError):
+        committer.heartbeat() if how == "heartbeat" else committer.commit([requests], seq)
+    committer.suspend()
+    clock.forward(1)
+    committer.resume()
+    committer.commit([requests], committer.next_seq() if how == "heartbeat" else seq)
+    _beat(committer, clock, 12)
+    told = committer.reports(clock.ns)[0].counts
+    committer.close()
+
+    committer = committer_of(url, SLOS, clock)
+    committer.open()
+    _beat(committer, clock, 140)
+    assert committer.loaded is not None
+    assert (told, committer.loaded.ledger.totals[0].tolist()) == (Counts(1, 1), [1, 1, 0])
+    committer.close()
+
+
+def test_an_slo_made_while_the_clock_is_behind_has_no_older_verdict(tmp_path: Path) -> None:
+    """What is final of it is what its windows hold: slices judged before it was made are not its own."""
+    clock = ManualClock()
+    committer = committer_of(f"sqlite:///{tmp_path / 'counts.db'}", SLOS[:2], clock)
+    committer.open()
+    _beat(committer, clock, 60)
+    clock.step(-240)
+    _beat(committer, clock, 1)
+
+    made = replace(SLOS[1], name="made")
+    committer.redefine(lambda definitions: definitions.with_files((*SLOS[:2], made)))
+    _beat(committer, clock, 300)
+    committer.suspend()
+    clock.forward(3600)
+    committer.heartbeat()
+
+    assert committer.loaded is not None
+    counts = committer.reports(clock.ns, made.key)[0].counts
+    assert committer.loaded.ledger.totals[2].tolist() == [counts.good, counts.total, 0]
+    # From the watermark, 270 s after the start, to the last whole slice, which begins at 1545 s; 15 s each.
+    assert counts.total == (1545 - 270) // 15 + 1
+    committer.close()
+
+
+def _beat(committer: Committer, clock: ManualClock, times: int) -> None:
+    """Let time pass, with a heartbeat every five seconds."""
+    for _ in range(times):
+        clock.forward(5)
+        committer.heartbeat()
+
+
 def _told(world: World) -> list[tuple[Counts, list[int]]]:
     """Verdicts in the window and lifetime totals, by SLO."""
     assert world.committer.loaded is not None

@@ -146,6 +146,35 @@ async def test_definitions_survive_a_restart(start: Callable[..., Daemon]) -> No
     assert [report.slo.name for report in daemon.committer.reports(daemon.clock.ns)] == ["other", "made"]
 
 
+async def test_a_definition_waits_behind_a_file_across_a_restart(start: Callable[..., Daemon]) -> None:
+    """A file takes its name over, and gives it back."""
+    daemon = start()
+    await daemon.put(slo("made"))
+    await daemon.stop()
+    daemon = start(slo("made", "e2e <= 1s"))
+    await daemon.stop()
+
+    daemon = start(slo("made", "e2e <= 1s"))
+    daemon.files = lambda: [slo("other")]
+    await daemon.editor.reload()
+
+    assert [one.slo.name for one in daemon.committer.definitions.declarations] == ["other", "made"]
+
+
+async def test_a_deleted_definition_does_not_come_back_behind_a_file(start: Callable[..., Daemon]) -> None:
+    """A file that has its name for a while revives its counts, not what was deleted."""
+    daemon = start()
+    await daemon.put(slo("made"))
+    await daemon.editor.delete("chat", "made", "ci")
+    await daemon.stop()
+    daemon = start(slo("made"))
+    await daemon.stop()
+
+    daemon = start()
+
+    assert daemon.committer.definitions.declarations == ()
+
+
 async def test_a_selector_hears_the_very_next_export(start: Callable[..., Daemon]) -> None:
     """The attribute that a new SLO selects on is read from then on."""
     daemon = start()

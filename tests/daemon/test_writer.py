@@ -301,3 +301,45 @@ async def test_a_writer_whose_database_was_taken_refuses_and_ends(path: Path) ->
 
     assert isinstance(running.writer.fatal, UnusableError)
     assert "in use by a thief" in str(running.writer.fatal)
+
+
+async def test_an_errand_behind_a_fatal_one_is_refused(path: Path) -> None:
+    """Whoever waits is answered, though the writer ends before it comes to that."""
+
+    def fail() -> None:
+        raise UnusableError("the database is damaged")
+
+    running = Running(path)
+    asking = [asyncio.create_task(running.inbox.ask(work)) for work in (fail, lambda: None)]
+    await asyncio.sleep(0)
+    running.writer.start()
+
+    for asked, reason in zip(asking, ("database", "draining"), strict=True):
+        with pytest.raises(RefusedError, match=reason):
+            await asked
+
+
+async def test_exports_wait_for_one_errand_at_a_time(path: Path) -> None:
+    """An export that came meanwhile is kept before the next errand is begun."""
+    running, kept = Running(path), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    totals: list[int] = []
+
+    def slow() -> None:
+        totals.append(running.counts().total)
+        if len(totals) == 1:
+            asyncio.run_coroutine_threadsafe(send(), loop)
+            while not running.inbox._waiting:
+                pass
+
+    async def send() -> None:
+        await running.send(1)
+        kept.set()
+
+    asking = [asyncio.create_task(running.inbox.ask(slow)) for _ in range(2)]
+    await asyncio.sleep(0)
+    running.writer.start()
+    await asyncio.gather(*asking, kept.wait())
+    await running.stop()
+
+    assert totals == [0, 1]
