@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+import structlog
+
 from slo_exporter.clock import SECOND_NS, Clock
 from slo_exporter.daemon.accepting import Accepting
 from slo_exporter.daemon.definitions import Definitions, Key
@@ -23,9 +25,11 @@ from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.ledger import Ledger
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.store.correcting import Asked
-from slo_exporter.store.errors import UnknownError
+from slo_exporter.store.errors import UnavailableError, UnknownError
 from slo_exporter.store.store import Audit, Store
 from slo_exporter.store.transaction import Receipt, Transaction
+
+_log = structlog.get_logger(__name__)
 
 
 class Listener(Protocol):
@@ -83,6 +87,7 @@ class Committer:
         self.commit_seconds = 0.0
         self.last_commit_ns: int | None = None
         self._selector_keys: frozenset[str] = frozenset()
+        self._is_tidy = True
         self._store = store
         self._clock = clock
         self._listener = listener
@@ -109,7 +114,13 @@ class Committer:
         Raises:
             UnavailableError: it may have been written; only `open` tells.
         """
-        self._load(change(self.definitions), audits)
+        changed = change(self.definitions)
+        try:
+            self._load(changed, audits)
+        except UnavailableError:
+            # What was made over the API, SQL tells; what files say holds, or a change that was written would be undone.
+            self.definitions = self.definitions.with_files(changed.files)
+            raise
 
     def next_seq(self) -> int:
         """A number for a new transaction."""
@@ -245,14 +256,22 @@ class Committer:
         return loaded.judged(aged_ns, uptime, self._ages.lateness_ns)
 
     def _tidy(self, ledger: Ledger, aged_ns: int) -> None:
+        """Let go of what is old, here and there; that it stays there is no reason to refuse exports."""
         oldest_ns = aged_ns - self._ages.retention_ns
-        tidied = self._store.tidy(aged_ns, self._ages.retention_ns)
-        self.counts["folded_rows"] += tidied.folded_rows
-        self.counts["pruned_rows"] += tidied.deleted_rows
         with self.lock:
             ledger.timeline.fold(aged_ns)
             ledger.forget(oldest_ns // SECOND_NS)
             ledger.uptime.forget(oldest_ns)
+        try:
+            tidied = self._store.tidy(aged_ns, self._ages.retention_ns)
+        except UnavailableError as error:
+            if self._is_tidy:
+                _log.warning("not_tidied", error=str(error), hint="it is tried again every few seconds")
+            self._is_tidy = False
+        else:
+            self._is_tidy = True
+            self.counts["folded_rows"] += tidied.folded_rows
+            self.counts["pruned_rows"] += tidied.deleted_rows
 
     def _write(self, transaction: Transaction, effect: Effect | None, now_ns: int) -> None:
         loaded, _ = self._ready()

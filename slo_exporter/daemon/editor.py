@@ -53,6 +53,7 @@ class Editor:
         self._inbox = inbox
         self._clock = clock
         self._read_files = read_files
+        self._reloading = asyncio.Lock()
 
     async def put(self, slo: Slo, document: str, who: str) -> bool:
         """Define *slo*; True when there was none of that name."""
@@ -72,8 +73,9 @@ class Editor:
     async def reload(self) -> None:
         """Read the SLO files again, all or nothing: what cannot be used changes nothing."""
         try:
-            slos = await asyncio.to_thread(self._read_files)
-            await self._inbox.ask(partial(self._reload, slos))
+            async with self._reloading:  # what was read last is what counts
+                slos = await asyncio.to_thread(self._read_files)
+                await self._inbox.ask(partial(self._reload, slos))
         except ConfigError as error:
             self.reloads["invalid"] += 1
             for problem in error.problems:

@@ -166,8 +166,12 @@ class Writer:
     def _isolate(self, waiting: Sequence[Waiting], error: Exception) -> None:
         """A fault of ours that one export brings out fails that one alone."""
         if len(waiting) > 1:
-            for one in waiting:
-                self._commit_unless_suspended(one)
+            try:
+                for one in waiting:
+                    self._commit_unless_suspended(one)
+            except UnusableError:
+                refuse(waiting, RefusedError("database"))  # who was answered before hears nothing more
+                raise
             return
         self.failures["bug"] += 1
         _log.error("export_failed", exc_info=error)

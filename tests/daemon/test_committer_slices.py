@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from timeslices import MS, Asked, Record, S
 
 from slo_exporter.daemon.committer import Committer
+from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.sli.indicator import DEFAULT_RULES
 from slo_exporter.sli.records import Outcome
 from slo_exporter.slo.budget import Counts
@@ -43,6 +44,7 @@ class World:
     url: str
     clock: ManualClock = field(default_factory=ManualClock)
     sent: list[Record] = field(default_factory=list)
+    bodies: list[Export] = field(default_factory=list)
     up: list[tuple[int, int]] = field(default_factory=list)
     judged_s: int = 0
     final_s: int = 0
@@ -78,17 +80,29 @@ class World:
             {"end_ns": r.end_ns, "e2e": int(r.e2e_ms * MS), "outcome": r.outcome, "completion_tokens": None}
             for r in requests
         ]
-        self.committer.commit([export(requests, received_ns=self.clock.ns)], self.committer.next_seq())
+        self.bodies.append(export(requests, received_ns=self.clock.ns))
+        self.committer.commit([self.bodies[-1]], self.committer.next_seq())
         self.alive()
+
+    def repeat(self, back: int) -> None:
+        """Send an earlier body again, unless its receipt may be gone."""
+        body = self.bodies[-1 - back % len(self.bodies)] if self.bodies else None
+        if body is not None and self.clock.ns - body.received_ns < 1300 * S:
+            self.committer.commit([body], self.committer.next_seq())
+            self.alive()
 
     def live(self, seconds: int) -> None:
         """Let time pass, with a heartbeat every five seconds."""
         for _ in range(0, seconds, 5):
-            self.clock.forward(5)
-            self.committer.heartbeat()
-            self.alive()
-            self.judged_s = max(self.judged_s, (self.clock.ns - 30 * S) // S)
-            self.final_s = max(self.final_s, (self.clock.ns - LATENESS_NS - 30 * S) // S)
+            self.idle(5)
+
+    def idle(self, seconds: int) -> None:
+        """Let time pass at once, with one heartbeat after it."""
+        self.clock.forward(seconds)
+        self.committer.heartbeat()
+        self.alive()
+        self.judged_s = max(self.judged_s, (self.clock.ns - 30 * S) // S)
+        self.final_s = max(self.final_s, (self.clock.ns - LATENESS_NS - 30 * S) // S)
 
     def suspend(self, seconds: int) -> None:
         """The database takes no commits for a while."""
@@ -125,6 +139,8 @@ MOVES = st.one_of(
     st.tuples(st.just("send"), st.lists(st.floats(0, 590), min_size=1, max_size=8)),
     st.tuples(st.just("send"), st.lists(st.floats(0, 20), min_size=1, max_size=8)),
     st.tuples(st.just("live"), st.sampled_from([5, 10, 35, 90, 300])),
+    st.tuples(st.just("idle"), st.sampled_from([1, 3, 11, 64, 800])),
+    st.tuples(st.just("repeat"), st.integers(0, 5)),
     st.tuples(st.just("suspend"), st.sampled_from([1, 4, 20, 200])),
     st.tuples(st.just("restart"), st.sampled_from([0, 1, 8, 30, 700])),
 )
@@ -133,7 +149,9 @@ SCRIPT: list[tuple[str, object]] = [
     ("live", 90),
     ("send", [5.0, 40.0, 80.0]),
     ("restart", 8),
+    ("repeat", 1),
     ("send", [0.0, 30.0, 60.0, 61.0]),
+    ("idle", 64),
     ("live", 300),
     ("suspend", 20),
     ("send", [300.0, 400.0]),

@@ -54,6 +54,11 @@ class Running:
         """Send one request and wait for its answer."""
         await self.inbox.submit(export([Request(end_ns=NOON_NS - SECOND, span=span)]))
 
+    async def rests(self) -> None:
+        """Wait until the heartbeat of the start is over: it ends the turn before the one of the second errand."""
+        for _ in range(2):
+            await self.inbox.ask(lambda: None)
+
     async def refused(self, span: int) -> None:
         """Send one request that must be refused for the database's sake."""
         self.inbox.accepting.clear()
@@ -215,6 +220,7 @@ async def test_a_full_database_refuses_and_loses_nothing(running: Running, path:
 async def test_a_commit_of_unknown_outcome_counts_once(fault: str, running: Running) -> None:
     """Whether or not COMMIT happened, the client's retry is counted exactly once."""
     await running.send(1)
+    await running.rests()
     running.database.fault = fault
     await running.refused(2)
 

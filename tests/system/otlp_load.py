@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -54,6 +55,9 @@ class Load:
     """No export of another load has a number from here on."""
     acknowledged: int = 0
     sent: int = 0
+    age_s: Callable[[int], int] = lambda _: 0
+    """How long ago the requests of a number ended."""
+    ends_ns: list[int] = field(default_factory=list)
     _next: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
     _change: threading.Condition = field(default_factory=threading.Condition)
@@ -86,8 +90,9 @@ class Load:
         with self._change:
             self._next += 1
             self.sent += 1
-            number = self._next
-        return numbered_export(number)
+            number, end_ns = self._next, time.time_ns() - self.age_s(self._next) * 10**9
+            self.ends_ns.append(end_ns)
+        return numbered_export(number, end_ns)
 
     def _send(self, seed: int) -> None:
         chance = random.Random(seed)

@@ -29,7 +29,7 @@ def test_a_database_server_that_restarts_loses_and_doubles_nothing(server: Serve
     server.start()
     with Load(server.grpc) as load:
         load.has_acknowledged(20)
-        postgres.stop()
+        postgres.stop("immediate")
         while server.is_ready():
             server.lives_for(0.05)
         during = server.events()
