@@ -126,7 +126,7 @@ class LedgerBoard:
         """Exclude the events of a range."""
         self._write(service, slo, is_new=True)
         row = self.ledger.row(service, slo)
-        span = self.ledger.corrected_range(asked_from_ns, asked_to_ns, NOW_NS)
+        span = self.ledger.corrected_range(self.ledger.row(service, slo), asked_from_ns, asked_to_ns, NOW_NS)
         made = CorrectionMade(
             span=span,
             asked_from_ns=asked_from_ns,

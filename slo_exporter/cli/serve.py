@@ -9,7 +9,9 @@ from slo_exporter.cli.conventions import ExitCode
 
 
 @click.command
-@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings; see README.md.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings; see docs/reference/configuration.md."
+)
 @click.option("--demo", is_flag=True, help="Also run a simulated service that sends spans.")
 @click.option("--listen", metavar="HOST:PORT", help="Where metrics, API and page are served.")
 @click.option("--otlp-grpc", metavar="HOST:PORT", help="Where OTLP over gRPC is received.")

@@ -209,7 +209,9 @@ class Committer:
         with self.lock:
             ledger = self.loaded.ledger
             rows = None if key is None else [ledger.row(*key)]
-            return ledger.reports(now_ns, rows, accepting_since_ns=self.accepting.since_ns)
+            return ledger.reports(
+                now_ns, rows, accepting_since_ns=self.accepting.since_ns, judged_s=self.loaded.slices.judged_s
+            )
 
     def close(self) -> None:
         """Let go of the database."""

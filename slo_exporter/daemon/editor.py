@@ -116,7 +116,8 @@ class Editor:
 
     def _redefine(self, change: Callable[[Definitions], Definitions], audit: Audit) -> None:
         self._committer.redefine(change, [audit])
-        _log.info("redefined", action=audit.action, who=audit.who, service=audit.service, slo=audit.slo)
+        what = {"service": audit.service, "slo": audit.slo} if audit.slo else {}
+        _log.info("redefined", action=audit.action, who=audit.who, **what)
 
     def _correct(self, key: Key, asked_ns: tuple[int, int], why: str, who: str) -> CorrectionMade:
         ledger, now_ns = self._ledger(), self._clock.now_ns()
@@ -124,7 +125,7 @@ class Editor:
             row = ledger.row(*key)
         except KeyError:
             raise UnknownSloError(*key) from None
-        span = ledger.corrected_range(*asked_ns, now_ns)
+        span = ledger.corrected_range(row, *asked_ns, now_ns)
         made = CorrectionMade(
             span=span,
             asked_from_ns=asked_ns[0],

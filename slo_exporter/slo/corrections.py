@@ -9,11 +9,14 @@ changes nothing, and so do corrections that overlap.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Final
 
-from slo_exporter.sli.counting import EXCLUDED, GOOD, SLICE_NS, SLICE_S, TOTAL, Delta
+from slo_exporter.sli.counting import EXCLUDED, GOOD, SLICE_S, TOTAL, Delta
 from slo_exporter.sli.records import Ints
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.windows import Range, cell_of
+
+_SECOND_NS: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class CorrectionMade:
     """Events that it took out when it was made."""
 
 
-def corrected_range(asked_from_ns: int, asked_to_ns: int, now_ns: int) -> Range:
+def corrected_range(asked_from_ns: int, asked_to_ns: int, now_ns: int, width_s: int = SLICE_S) -> Range:
     """
     What a correction of ``[asked_from_ns, asked_to_ns)`` covers at *now_ns*: every cell that it touches.
 
@@ -50,9 +53,11 @@ def corrected_range(asked_from_ns: int, asked_to_ns: int, now_ns: int) -> Range:
         asked_from_ns: inclusive, before *asked_to_ns*.
         asked_to_ns: exclusive.
         now_ns: decides how wide the cells are by then.
+        width_s: of the slices that the SLO judges: the verdict on one stands at its end, and is about all of it.
     """
-    first = cell_of(asked_from_ns // SLICE_NS * SLICE_S, now_ns)
-    last = cell_of((asked_to_ns - 1) // SLICE_NS * SLICE_S, now_ns)
+    width_ns = width_s * _SECOND_NS
+    first = cell_of(asked_from_ns // width_ns * width_s, now_ns)
+    last = cell_of(-(-asked_to_ns // width_ns) * width_s - SLICE_S, now_ns)
     return Range(first.start, last.end)
 
 

@@ -12,12 +12,12 @@ from typing import Final
 
 import numpy as np
 
-from slo_exporter.sli.counting import EXCLUDED, GOOD, SLICE_NS, SLICE_S, TOTAL
+from slo_exporter.sli.counting import SLICE_NS, SLICE_S
 from slo_exporter.sli.records import Ints, Mask
 from slo_exporter.slo import budget
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
-from slo_exporter.slo.ledger import Ledger
+from slo_exporter.slo.ledger import Ledger, counts_of
 from slo_exporter.slo.windows import BURN_WINDOWS, Range, cell_of, cells_of, grid_of
 
 MOST_POINTS: Final = 11_000
@@ -57,7 +57,7 @@ class _Lookback:
 
     def known(self) -> list[Counts]:
         """Counts that are all there; none where some are not."""
-        return _counts(self.counts * self.is_kept[:, np.newaxis])
+        return counts_of(self.counts * self.is_kept[:, np.newaxis])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,9 @@ class History:
                 burn_1h=budget.burn_rate(hour, objective),
             )
             for time_s, counts, own, hour in zip(
-                times, _counts(self.steps), self.own.known(), self.hour.known(), strict=True
+                times, counts_of(self.steps), self.own.known(), self.hour.known(), strict=True
             )
         )
-
-
-def _counts(rows: Ints) -> list[Counts]:
-    plain: list[list[int]] = rows.tolist()
-    return [Counts(row[GOOD], row[TOTAL], row[EXCLUDED]) for row in plain]
 
 
 def usual_step_s(from_s: int, to_s: int) -> int:

@@ -22,6 +22,8 @@ from slo_exporter.slo.windows import Range
 
 SETTLE_S: Final = 30
 """A slice is judged this many seconds after its end, and final as long after its lateness (law 5)."""
+JUDGED_WITHIN_S: Final = 10
+"""What is due is judged by the next heartbeat but one; until then it is not missing."""
 MOST_UP_S: Final = 3600
 """The most uptime judged at once: a machine that slept for a day wakes to a few steps, not to one long one."""
 _SECOND_NS: Final = 10**9
@@ -258,14 +260,21 @@ def _starts(uptime: Uptime, since_s: int, until_s: int, width_s: int) -> set[int
     }
 
 
-def due_slices(width_s: int, span: Range, started_ns: int, now_ns: int) -> int:
+def settled_s(now_ns: int, judged_s: int | None = None) -> int:
+    """Until when slices count as due at *now_ns*: those that wait for a heartbeat only, *judged_s* says, do not."""
+    settled = now_ns // _SECOND_NS - SETTLE_S
+    is_waiting = judged_s is not None and 0 <= settled - judged_s <= JUDGED_WITHIN_S
+    return judged_s if judged_s is not None and is_waiting else settled
+
+
+def due_slices(width_s: int, span: Range, started_ns: int, until_s: int) -> int:
     """
-    How many time slices of *width_s* could have a verdict in *span* at *now_ns*.
+    How many time slices of *width_s* could have a verdict in *span*.
 
     Those whose last 5 s slice lies in *span*, that start at or after
-    *started_ns* and that ended `SETTLE_S` ago.
+    *started_ns* and that ended by *until_s*, see `settled_s`.
     """
     first_end = -(-started_ns // (width_s * _SECOND_NS)) * width_s + width_s
     low = max(first_end, span.start + SLICE_S)
-    high = min(now_ns // _SECOND_NS - SETTLE_S, span.end)
+    high = min(until_s, span.end)
     return max(0, high // width_s - (low - 1) // width_s)

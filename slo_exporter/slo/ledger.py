@@ -16,7 +16,7 @@ from slo_exporter.slo import budget
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import Correction, corrected_range, effective
 from slo_exporter.slo.definition import Slo
-from slo_exporter.slo.judging import due_slices
+from slo_exporter.slo.judging import due_slices, settled_s
 from slo_exporter.slo.report import BudgetReport, reason_of, state_of
 from slo_exporter.slo.timeline import Timeline
 from slo_exporter.slo.uptime import Uptime
@@ -92,13 +92,14 @@ class Ledger:
         self.totals += entry.totals
         self.newest_ns = np.maximum(self.newest_ns, entry.counts.newest_ns)
 
-    def corrected_range(self, asked_from_ns: int, asked_to_ns: int, now_ns: int) -> Range:
-        """The range that a correction would cover: no cell is cut, also when the clock was set back."""
-        return corrected_range(asked_from_ns, asked_to_ns, max(now_ns, self.timeline.folded_ns))
+    def corrected_range(self, row: int, asked_from_ns: int, asked_to_ns: int, now_ns: int) -> Range:
+        """The range that a correction of an SLO would cover: no slice is cut, also when the clock was set back."""
+        width_s = self.slos[row].indicator.timeslice_s or SLICE_S
+        return corrected_range(asked_from_ns, asked_to_ns, max(now_ns, self.timeline.folded_ns), width_s)
 
     def counts(self, row: int, span: Range) -> Counts:
         """Effective counts of one SLO."""
-        return _counts(self.timeline.between(span)[[row]])[0]
+        return counts_of(self.timeline.between(span)[[row]])[0]
 
     def correct(self, correction: Correction) -> None:
         """Take what is held, and what comes later, out of the range of *correction*."""
@@ -111,7 +112,12 @@ class Ledger:
         self._corrections = [one for one in self._corrections if one.span.end > self.timeline.kept_from_s]
 
     def reports(
-        self, now_ns: int, rows: Sequence[int] | None = None, *, accepting_since_ns: int | None = None
+        self,
+        now_ns: int,
+        rows: Sequence[int] | None = None,
+        *,
+        accepting_since_ns: int | None = None,
+        judged_s: int | None = None,
     ) -> list[BudgetReport]:
         """
         Report on SLOs.
@@ -121,16 +127,18 @@ class Ledger:
             rows: which SLOs; None reports on all of them.
             accepting_since_ns: since when the receivers have been accepting
                 without a break; None while they are not.
+            judged_s: every time slice that ends here or before was judged.
         """
         wanted = list(range(len(self.slos)) if rows is None else rows)
         uptime = self.uptime if accepting_since_ns is None else self.uptime.extended(accepting_since_ns, now_ns + 1)
         covered = cache(uptime.ratio)  # most SLOs ask about the same few ranges
-        burn = [_counts(self.timeline.between(range_of(s, now_ns))[wanted]) for s in BURN_WINDOWS.values()]
+        burn = [counts_of(self.timeline.between(range_of(s, now_ns))[wanted]) for s in BURN_WINDOWS.values()]
         own = self._own_counts(wanted, now_ns)
+        due_s = settled_s(now_ns, judged_s)
         reports = []
         for row, *counts in zip(wanted, *burn, strict=True):
             by_window = dict(zip((*BURN_WINDOWS, "window"), (*counts, own[row]), strict=True))
-            coverage = self._coverage(row, own[row], covered, now_ns)
+            coverage = self._coverage(row, own[row], covered, now_ns, due_s)
             reports.append(self._report(row, by_window, coverage, now_ns, uptime.until_ns))
         return reports
 
@@ -142,17 +150,21 @@ class Ledger:
         return {
             row: counts
             for seconds, those in sharing.items()
-            for row, counts in zip(those, _counts(self.timeline.between(range_of(seconds, now_ns))[those]), strict=True)
+            for row, counts in zip(
+                those, counts_of(self.timeline.between(range_of(seconds, now_ns))[those]), strict=True
+            )
         }
 
-    def _coverage(self, row: int, own: Counts, covered: Callable[[Range], float | None], now_ns: int) -> float | None:
+    def _coverage(
+        self, row: int, own: Counts, covered: Callable[[Range], float | None], now_ns: int, due_s: int
+    ) -> float | None:
         """Share of the slices since the start of the generation that tell something (law 2)."""
         slo, started_ns = self.slos[row], min(self.started_ns[row], now_ns)
         span = range_of(slo.window.seconds, now_ns)
         width_s = slo.indicator.timeslice_s
         if width_s is None:
             return covered(Range(max(span.start, started_ns // SLICE_NS * SLICE_S), span.end))
-        due = due_slices(width_s, span, started_ns, now_ns)
+        due = due_slices(width_s, span, started_ns, due_s)
         return min(1.0, (own.total + own.excluded) / due) if due else None
 
     def _report(
@@ -180,6 +192,7 @@ class Ledger:
         )
 
 
-def _counts(rows: Ints) -> list[Counts]:
+def counts_of(rows: Ints) -> list[Counts]:
+    """Counts from rows of shape (n, 3)."""
     plain: list[list[int]] = rows.tolist()
     return [Counts(row[GOOD], row[TOTAL], row[EXCLUDED]) for row in plain]

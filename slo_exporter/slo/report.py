@@ -83,8 +83,9 @@ def reason_of(state: State, slo: Slo, counts: Counts, coverage_ratio: float | No
         case State.NO_DATA:
             return f"no event was counted in {slo.window.text}"
         case State.EXHAUSTED:
-            events = "slices" if slo.indicator.timeslice_s else "events"
-            return f"{counts.bad} bad {events}, {left.allowed_bad:.12g} allowed in {slo.window.text}"
+            event = "slice" if slo.indicator.timeslice_s else "event"
+            bad = f"{counts.bad} bad {event}{'' if counts.bad == 1 else 's'}"
+            return f"{bad}, {left.allowed_bad:.12g} allowed in {slo.window.text}"
         case State.INSUFFICIENT_DATA:
             return f"coverage is {share(coverage_ratio or 0)}, {LEAST_COVERAGE:.0%} is needed"
         case State.AT_RISK:

@@ -10,10 +10,14 @@ Whichever it is, a transaction is whole or not there, what COMMIT returned from
 stays, and an error says whether trying again makes sense (`errors.py`).
 """
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from slo_exporter.store.errors import StoreError
 
 
 class Database(Protocol):
@@ -48,6 +52,28 @@ class Database(Protocol):
     def close(self) -> None:
         """Let go of the connection and the lock; safe to repeat."""
         ...
+
+
+@contextmanager
+def translated(
+    disconnect: Callable[[], None], meaning: Callable[[BaseException | None], StoreError | None]
+) -> Iterator[None]:
+    """
+    Any exception ends the connection, and with it an open transaction; what the driver raised is told in our words.
+
+    Args:
+        disconnect: ends the connection.
+        meaning: of an error of the driver; None if it is a fault of ours, or no error of the driver.
+    """
+    try:
+        yield
+    except BaseException as error:
+        disconnect()
+        # Some errors come without SQLAlchemy around them: of the pragmas of a new connection.
+        told = meaning(error.orig if isinstance(error, DBAPIError) else error)
+        if told is None:
+            raise
+        raise told from error
 
 
 def database_of(url: str, holder: str) -> Database:

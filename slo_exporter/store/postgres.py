@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from slo_exporter.store.database import shown
+from slo_exporter.store.database import shown, translated
 from slo_exporter.store.errors import StaleError, StoreError, UnavailableError, UnknownError, UnusableError
 from slo_exporter.store.migrating import migrate
 
@@ -132,7 +132,7 @@ class PostgresDatabase:
             StaleError: the schema is gone.
             UnusableError: another server holds it now.
         """
-        with self._translated():
+        with translated(self._disconnect, self._meaning):
             connection = self._connect()
             begun = connection.begin()
             if patience_s is not None:
@@ -148,18 +148,6 @@ class PostgresDatabase:
             begun.commit()
         except (SQLAlchemyError, psycopg.Error) as error:
             raise UnknownError(f"the outcome of COMMIT on {self.name} is unknown: {_line(error)}") from error
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Any exception ends the session, and with it an open transaction."""
-        try:
-            yield
-        except BaseException as error:
-            self._disconnect()
-            translated = self._meaning(error.orig if isinstance(error, DBAPIError) else error)
-            if translated is None:
-                raise
-            raise translated from error
 
     def _meaning(self, error: BaseException | None) -> StoreError | None:
         """What *error* of the driver means; None if it is a fault of ours, or no error of the driver."""

@@ -25,6 +25,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from slo_exporter.store.database import translated
 from slo_exporter.store.errors import StaleError, StoreError, UnavailableError, UnknownError, UnusableError
 from slo_exporter.store.migrating import migrate
 
@@ -67,7 +68,7 @@ class SqliteDatabase:
             UnavailableError: locked or unreadable at the moment; try again.
             UnusableError: held by another server, or made by a newer program.
         """
-        with self._translated():
+        with translated(self._disconnect, self._meaning):
             if self._identity is not None:
                 self._check_lock()
                 self._check_in_place()
@@ -96,7 +97,7 @@ class SqliteDatabase:
             StaleError: the schema is gone.
             UnusableError: another server holds it now.
         """
-        with self._translated():
+        with translated(self._disconnect, self._meaning):
             self._check_lock()
             self._check_in_place()
             connection = self._connect()
@@ -111,19 +112,6 @@ class SqliteDatabase:
             self._check_in_place()
         except (SQLAlchemyError, UnavailableError) as error:
             raise UnknownError(f"the outcome of COMMIT on {self.path} is unknown: {_cause(error)}") from error
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Any exception ends the connection, and with it an open transaction."""
-        try:
-            yield
-        except BaseException as error:
-            self._disconnect()
-            # The pragmas of a new connection fail with the driver's own error.
-            translated = self._meaning(error.orig if isinstance(error, DBAPIError) else error)
-            if translated is None:
-                raise
-            raise translated from error
 
     def _meaning(self, error: BaseException | None) -> StoreError | None:
         """What *error* of the driver means; None if it is a fault of ours, or no error of the driver."""

@@ -1,5 +1,6 @@
 """Committers as tests make them."""
 
+import asyncio
 import threading
 from collections.abc import Sequence
 
@@ -8,6 +9,7 @@ from builders import LATENESS_NS, RECEIPTS_NS, RETENTION_NS, Ear, ManualClock
 
 from slo_exporter.daemon.committer import Ages, Committer
 from slo_exporter.daemon.definitions import Definitions
+from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.slo.definition import Slo
 from slo_exporter.store.database import Database, database_of
 from slo_exporter.store.errors import UnknownError
@@ -32,6 +34,20 @@ class ForgetfulDatabase(SqliteDatabase):
             super()._commit(begun)
         if fault is not None:
             raise UnknownError("the answer of COMMIT was lost")
+
+
+class WatchedInbox(Inbox):
+    """An inbox that tells the loop when it accepts again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.accepting = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def accept(self) -> None:
+        """Accept, and say so."""
+        super().accept()
+        self._loop.call_soon_threadsafe(self.accepting.set)
 
 
 def committer_of(database: Database | str, slos: Sequence[Slo], clock: ManualClock) -> Committer:

@@ -13,9 +13,11 @@ from slo_exporter.config.errors import ConfigError
 from slo_exporter.daemon.editor import Editor
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
+from slo_exporter.sli import condition
 from slo_exporter.sli.indicator import Selector
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
+from slo_exporter.slo.windows import Range
 from slo_exporter.web.board import FileDefinedError, NotNowError, UnknownSloError
 
 SECOND = 10**9
@@ -221,6 +223,22 @@ async def test_a_correction_excludes_what_was_counted_and_what_comes_later(start
     assert daemon.lifetime("latency") == [3, 3, 0]
     assert daemon.committer.loaded is not None
     assert daemon.committer.loaded.corrections == {0: [made]}
+
+
+async def test_a_correction_inside_a_time_slice_takes_its_verdict_out(start: Callable[..., Daemon]) -> None:
+    """A second of a bad minute: the minute is excluded, as the answer says."""
+    each_minute = slo("p99", "outcome == ok")
+    indicator = replace(each_minute.indicator, good=condition.parse("rate >= 100/s"), timeslice_s=60)
+    daemon = start(replace(each_minute, indicator=indicator))
+    for _ in range(30):
+        daemon.clock.forward(5)
+        await daemon.inbox.ask(daemon.committer.heartbeat)
+    before = daemon.counts("p99")
+
+    made = await daemon.editor.correct("chat", "p99", NOON_NS + 20 * SECOND, NOON_NS + 21 * SECOND, "drill", "ci")
+
+    assert (before, daemon.counts("p99")) == (Counts(0, 2), Counts(0, 1, 1))
+    assert (made.span, made.removed) == (Range(NOON_NS // SECOND, NOON_NS // SECOND + 60), Counts(0, 1))
 
 
 async def test_a_reload_counts_what_the_files_say(start: Callable[..., Daemon]) -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from builders import NOON_NS, ManualClock, Request, export, slo
-from committing import ForgetfulDatabase, committer_of
+from committing import ForgetfulDatabase, WatchedInbox, committer_of
 
 from slo_exporter.daemon.editor import Editor
-from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.errors import RefusedError
 from slo_exporter.slo.definition import Slo
@@ -21,20 +20,6 @@ from slo_exporter.web.board import NotNowError
 
 SECOND = 10**9
 DOCUMENT = '{{"indicator":{{"good":"e2e <= 80ms","requests":{{}}}},"name":"{}","objective":"0.99","window":"30d"}}'
-
-
-class WatchedInbox(Inbox):
-    """An inbox that tells the loop when it accepts again."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.accepting = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-
-    def accept(self) -> None:
-        """Accept, and say so."""
-        super().accept()
-        self._loop.call_soon_threadsafe(self.accepting.set)
 
 
 class Daemon:

@@ -10,9 +10,8 @@ import pytest
 import pytest_asyncio
 import sqlalchemy as sa
 from builders import NOON_NS, ManualClock, Request, export, slo
-from committing import ForgetfulDatabase, committer_of
+from committing import ForgetfulDatabase, WatchedInbox, committer_of
 
-from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.errors import RefusedError
 from slo_exporter.ingest.otlp.export import Export
@@ -21,20 +20,6 @@ from slo_exporter.store.errors import UnusableError
 from slo_exporter.store.sqlite import SqliteDatabase
 
 SECOND = 10**9
-
-
-class WatchedInbox(Inbox):
-    """An inbox that tells the loop when it accepts again."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.accepting = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-
-    def accept(self) -> None:
-        """Accept, and say so."""
-        super().accept()
-        self._loop.call_soon_threadsafe(self.accepting.set)
 
 
 class Running:

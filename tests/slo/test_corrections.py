@@ -84,7 +84,7 @@ def test_windows_hold_effective_counts(open_ledger: Callable[..., Ledger], seed:
             ledger.timeline.fold(now_ns)
         if random.random() < 0.5:
             to_ns = now_ns - int(10 ** random.uniform(0, 5) * S)
-            span = ledger.corrected_range(to_ns - int(10 ** random.uniform(0, 5) * S), to_ns, now_ns)
+            span = ledger.corrected_range(0, to_ns - int(10 ** random.uniform(0, 5) * S), to_ns, now_ns)
             made.append(Correction(random.randrange(WIDTH), span))
             before = ledger.totals.copy()
             ledger.correct(made[-1])
@@ -138,6 +138,16 @@ def test_a_cell_is_as_wide_as_it_is_by_then() -> None:
         assert span.end - span.start == grid
 
 
+@pytest.mark.parametrize("width_s", [10, 60, 3600])
+def test_a_time_slice_is_corrected_as_a_whole(width_s: int) -> None:
+    """A second inside one takes it out: its verdict stands at its end."""
+    now_ns = (START_S + 7200) * S
+    start_s = (START_S // width_s + 1) * width_s
+    span = corrected_range((start_s + 2) * S, (start_s + 3) * S, now_ns, width_s)
+    assert span.start <= start_s
+    assert span.end >= start_s + width_s
+
+
 def test_a_delta_that_meets_no_correction_stays_the_same_object() -> None:
     """A commit costs nothing where nothing was corrected."""
     delta = _delta({START_S: [[1, 1, 0]] * WIDTH})
@@ -172,5 +182,5 @@ def test_a_clock_that_was_set_back_cuts_no_cell(open_ledger: Callable[..., Ledge
     ledger = open_ledger()
     ledger.timeline.fold(START_S * S)
     asked_ns = (START_S - DAY) * S
-    span = ledger.corrected_range(asked_ns, asked_ns + 1, asked_ns + S)
+    span = ledger.corrected_range(0, asked_ns, asked_ns + 1, asked_ns + S)
     assert span.end - span.start == 1200

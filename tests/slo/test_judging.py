@@ -12,7 +12,7 @@ from slo_exporter.sli.indicator import Indicator
 from slo_exporter.sli.records import MISSING, Outcome
 from slo_exporter.sli.slicing import SlicePlan
 from slo_exporter.slo.definition import Slo
-from slo_exporter.slo.judging import MOST_UP_S, SliceBook, SliceChange, SliceOpening, due_slices
+from slo_exporter.slo.judging import MOST_UP_S, SliceBook, SliceChange, SliceOpening, due_slices, settled_s
 from slo_exporter.slo.uptime import Uptime
 from slo_exporter.slo.windows import Range, Window
 
@@ -275,7 +275,7 @@ def test_slices_are_due_30_seconds_after_their_end(
     width_s: int, span: Range, started_s: int, now_s: int, slices: int
 ) -> None:
     """Whole ones since the start, whose last 5 s lie in the window."""
-    assert due_slices(width_s, span, started_s * S, now_s * S) == slices
+    assert due_slices(width_s, span, started_s * S, settled_s(now_s * S)) == slices
 
 
 @given(
@@ -296,4 +296,10 @@ def test_due_slices_are_those_that_looking_at_each_finds(
         and span.start <= start + width_s - 5 < span.end
         and (start + width_s + 30) * S <= now_ns
     ]
-    assert due_slices(width_s, span, started_ns, now_ns) == len(due)
+    assert due_slices(width_s, span, started_ns, settled_s(now_ns)) == len(due)
+
+
+@pytest.mark.parametrize(("behind_s", "until_s"), [(0, 100), (5, 95), (10, 90), (11, 100), (-5, 100)])
+def test_what_waits_for_a_heartbeat_is_not_missing(behind_s: int, until_s: int) -> None:
+    """Else coverage would dip for some seconds after each slice; where nothing is judged at all it falls."""
+    assert settled_s(130 * S, 100 - behind_s) == until_s

@@ -83,7 +83,7 @@ class Books:
 
     def correct(self, row: int, from_s: int, to_s: int, now_ns: int = NOON_NS) -> Range:
         """Correct a range; the range it covers."""
-        span = self.ledger.corrected_range(from_s * SECOND_NS, to_s * SECOND_NS, now_ns)
+        span = self.ledger.corrected_range(row, from_s * SECOND_NS, to_s * SECOND_NS, now_ns)
         correction = Correction(row, span)
         with self.store.transaction(self.store.next_seq()) as transaction:
             transaction.correct(correction, self.ledger, audit(now_ns))

@@ -105,7 +105,8 @@ CATALOGUE: Final = (
     Metric(
         "slo_coverage_ratio",
         Type.GAUGE,
-        "Share of the window's slices, counted from the SLO's start, in which the receivers were accepting.",
+        "Share of the window's slices, counted from the SLO's start, in which the receivers were accepting; "
+        "of an SLO on time slices, those that have a verdict.",
         _SLO,
     ),
     Metric(
