@@ -192,6 +192,50 @@ class RequestBatch:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageTimes:
+    """
+    Time in stages whose request came in another export, one row each.
+
+    They belong in distributions of their stage, never in a count.
+    """
+
+    end_ns: Ints
+    duration_ns: Ints
+    """Never negative, never `MISSING`."""
+    view: NDArray[np.uint8]
+    service: Texts
+    stage: Texts
+    """A duration of `FIELDS`."""
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.end_ns)
+
+
+NO_STAGE_TIMES = StageTimes(
+    end_ns=np.zeros(0, dtype=np.int64),
+    duration_ns=np.zeros(0, dtype=np.int64),
+    view=np.zeros(0, dtype=np.uint8),
+    service=missing_texts(0),
+    stage=missing_texts(0),
+)
+
+
+def concat_stages(times: Sequence[StageTimes]) -> StageTimes:
+    """Stage times one after the other."""
+    times = [each for each in times if len(each)] or [NO_STAGE_TIMES]
+    if len(times) == 1:
+        return times[0]
+    return StageTimes(
+        end_ns=np.concatenate([each.end_ns for each in times]),
+        duration_ns=np.concatenate([each.duration_ns for each in times]),
+        view=np.concatenate([each.view for each in times]),
+        service=concat_texts([each.service for each in times]),
+        stage=concat_texts([each.stage for each in times]),
+    )
+
+
 def concat(batches: Sequence[RequestBatch]) -> RequestBatch:
     """Batches one after the other, at least one."""
     if len(batches) == 1:

@@ -37,10 +37,14 @@ _READABLE: Final = frozenset({"string_value", "bool_value", "int_value", "double
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """The attribute keys that somebody asks for."""
+    """The attribute keys and event names that somebody asks for."""
 
     span: frozenset[str] = frozenset()
     resource: frozenset[str] = frozenset()
+    events: frozenset[str] = frozenset()
+    """Names of span events."""
+    lists: frozenset[str] = frozenset()
+    """Of the keys of spans those whose arrays of texts are read, as JSON text; other arrays are no value."""
 
 
 def decode(body: bytes, keys: Keys, *, now_ns: int, lateness_ns: int) -> tuple[SpanBatch, Refusals]:

@@ -1,10 +1,10 @@
 """What one OTLP body says, ready to be counted, and who counts it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from slo_exporter.sli.records import RequestBatch
+from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch, StageTimes
 
 Encoding = Literal["protobuf", "json"]
 """How a body is written; its answer is written the same way."""
@@ -25,6 +25,10 @@ class Export:
     """Services in which an inference engine spoke, by a request or any other span."""
     results: Mapping[str, int]
     """Accepted spans by what became of them: ``request``, ``part``, ``probe``, ``unmatched``."""
+    stages: StageTimes = NO_STAGE_TIMES
+    """Stages whose request is in another export."""
+    doubts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """What is doubtful about its spans, by (service, reason): how often; never 0."""
 
 
 class Sink(Protocol):

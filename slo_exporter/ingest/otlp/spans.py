@@ -6,7 +6,7 @@ Row i of every column is the same span.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -67,6 +67,10 @@ class SpanBatch:
     """Span attributes by key; an asked-for key without a value has no entry."""
     resource: Mapping[str, Attribute]
     """Resource attributes, repeated per span."""
+    events: Mapping[str, Ints] = field(default_factory=dict)
+    """By asked-for name when the span's first event of that name was, `MISSING` without one."""
+    lost_events: Mask | None = None
+    """Spans that say that events of theirs were dropped; None where none does."""
 
     def __len__(self) -> int:
         """How many spans."""
@@ -87,4 +91,6 @@ class SpanBatch:
             service=self.service.take(rows),
             attributes={key: column.take(rows) for key, column in self.attributes.items()},
             resource={key: column.take(rows) for key, column in self.resource.items()},
+            events={name: times[rows] for name, times in self.events.items()},
+            lost_events=None if self.lost_events is None else self.lost_events[rows],
         )
