@@ -10,8 +10,9 @@ import numpy as np
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.sli import condition
+from slo_exporter.sli.admission import Role
 from slo_exporter.sli.indicator import Indicator, Selector
-from slo_exporter.sli.records import Outcome, RequestBatch, Texts, missing_texts, texts_of
+from slo_exporter.sli.records import Layer, Outcome, RequestBatch, Texts, missing_texts, texts_of
 from slo_exporter.sli.seen import mix
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.windows import Window, duration_ns
@@ -114,7 +115,8 @@ def batch(requests: Sequence[Request]) -> RequestBatch:
         request_key=np.array([r.request_id for r in requests], dtype=np.uint64),
         view=np.zeros(rows, dtype=np.uint8),
         outcome=np.array([r.outcome for r in requests], dtype=np.uint8),
-        yields=np.array([r.yields for r in requests], dtype=np.bool_),
+        layer=np.array([Layer.HTTP if r.yields else Layer.PLAIN for r in requests], dtype=np.uint8),
+        pair_key=np.zeros(rows, dtype=np.uint64),
         shadowed=no,
         service=texts_of([r.service for r in requests]) if rows else Texts((), np.zeros(0, dtype=np.int32)),
         model=missing_texts(rows),
@@ -138,6 +140,6 @@ def export(
         received_ns=received_ns,
         refused=refused,
         requests=batch(requests),
-        engines=frozenset(engines),
+        roles=frozenset((service, Role.ENGINE) for service in engines),
         results={"request": len(requests)},
     )

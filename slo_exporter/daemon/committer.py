@@ -20,7 +20,7 @@ from slo_exporter.daemon.loaded import Effect, Loaded
 from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.sli.admission import Admission, Admitted
 from slo_exporter.sli.counting import attribute_keys
-from slo_exporter.sli.records import RequestBatch
+from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch, StageTimes, concat_stages
 from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.ledger import Ledger
 from slo_exporter.slo.report import BudgetReport
@@ -35,8 +35,8 @@ _log = structlog.get_logger(__name__)
 class Listener(Protocol):
     """Hears of requests once they are committed."""
 
-    def add(self, requests: RequestBatch) -> None:
-        """Take note of the requests of one commit."""
+    def add(self, requests: RequestBatch, parts: StageTimes) -> None:
+        """Take note of the requests of one commit, and of stages whose request came in another export."""
         ...
 
 
@@ -150,7 +150,7 @@ class Committer:
             admission.undo()
             raise
         with self._turn:
-            self._apply(effect, now_ns)
+            self._apply(effect, now_ns, concat_stages([export.stages for export in new]))
         self.counts["duplicate_exports"] += len(exports) - len(claim.counts)
         self.commit_seconds += (self._clock.monotonic_ns() - started_ns) / SECOND_NS
         return {digest: export.refused for digest, export in bodies.items()} | claim.refused
@@ -228,8 +228,8 @@ class Committer:
         # Until it worked, and where it did not, those count that counted before.
         self.on_selectors(self._selector_keys | keys)
         opened = self._store.load(declarations, self.accepting.now_ns(), audits)
-        admission = self.admission or Admission(opened.engines)
-        admission.know(opened.engines)
+        admission = self.admission or Admission(opened.roles)
+        admission.know(opened.roles)
         with self.lock:
             self.definitions, self.loaded, self.admission = definitions, Loaded(declarations, opened), admission
         if self._selector_keys - keys:
@@ -248,7 +248,7 @@ class Committer:
 
     def _effect(self, exports: Sequence[Export], now_ns: int) -> Effect:
         loaded, admission = self._ready()
-        return loaded.counted(admission.admit([(export.requests, export.engines) for export in exports], now_ns))
+        return loaded.counted(admission.admit([(export.requests, export.roles) for export in exports], now_ns))
 
     def _judged(self, now_ns: int, aged_ns: int) -> Effect:
         loaded, _ = self._ready()
@@ -281,11 +281,11 @@ class Committer:
             transaction.count(effect.entry, loaded.ledger)
             transaction.slices(effect.slices)
             if effect.admitted is not None:
-                transaction.learn(effect.admitted.engines, now_ns)
+                transaction.learn(effect.admitted.roles, now_ns)
         for since_ns, until_ns in self.accepting.intervals(now_ns):
             transaction.accepting(since_ns, until_ns)
 
-    def _apply(self, effect: Effect | None, now_ns: int) -> None:
+    def _apply(self, effect: Effect | None, now_ns: int, parts: StageTimes = NO_STAGE_TIMES) -> None:
         """Make memory say what SQL says; nothing here can fail."""
         loaded, admission = self._ready()
         with self.lock:
@@ -300,10 +300,10 @@ class Committer:
             self.counts["late_slice_records"] += effect.slices.refused
             if effect.admitted is not None:
                 admission.keep()
-                self._tell(effect.admitted)
+                self._tell(effect.admitted, parts)
 
-    def _tell(self, admitted: Admitted) -> None:
-        self._listener.add(admitted.requests)
+    def _tell(self, admitted: Admitted, parts: StageTimes) -> None:
+        self._listener.add(admitted.requests, parts)
         self.counts["duplicate_spans"] += admitted.repeated_spans
         self.counts["duplicate_requests"] += admitted.repeated_requests
-        self.counts["unlearnt_engines"] += admitted.unlearnt_engines
+        self.counts["unlearnt_engines"] += admitted.unlearnt_roles

@@ -1,7 +1,7 @@
 """
-Which requests of an export count: each once, and not where an engine speaks.
+Which requests of an export count: each once, and not where another span stands for them.
 
-State: services with an engine, spans and requests counted lately. Exports are
+State: what services are, spans and requests counted lately. Exports are
 admitted one after the other, whatever commit they share; admission is
 tentative until `keep`, and `undo` takes it back.
 """
@@ -9,15 +9,32 @@ tentative until `keep`, and `undo` takes it back.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from enum import StrEnum
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from slo_exporter.sli.records import Mask, Outcome, RequestBatch, concat
+from slo_exporter.sli.halves import Halves
+from slo_exporter.sli.records import Layer, Mask, Outcome, RequestBatch, concat
 from slo_exporter.sli.seen import Seen
 
-MOST_ENGINES: Final = 10_000
-"""Services remembered as having an engine: names come from the wire and are kept for ever."""
+MOST_ROLES: Final = 10_000
+"""Roles of services remembered: names come from the wire and are kept for ever."""
+
+
+class Role(StrEnum):
+    """What a service is, as its spans have shown."""
+
+    ENGINE = "engine"
+    """It has an inference engine: its HTTP spans only tell of failures."""
+    BELOW = "below"
+    """What its engine does is counted by something in front of it."""
+    PREFILL = "prefill"
+    """Its engine prefills what another one goes on with."""
+
+
+Roles: TypeAlias = frozenset[tuple[str, Role]]
+"""Services and what they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +43,16 @@ class Admitted:
 
     requests: RequestBatch
     """One row per request that counts, shadowed ones marked."""
-    engines: frozenset[str]
-    """Services that turned out to have an engine."""
+    behind: RequestBatch
+    """Rows of engines that something in front of them counts."""
+    roles: Roles
+    """What services turned out to be."""
     repeated_spans: int
     repeated_requests: int
-    unlearnt_engines: int
-    """Services with an engine beyond `MOST_ENGINES`."""
+    repeated: Counter[str]
+    """Repeated spans and requests by service."""
+    unlearnt_roles: int
+    """Roles of services beyond `MOST_ROLES`."""
 
 
 class Admission:
@@ -39,50 +60,56 @@ class Admission:
     Decides what counts.
 
     Args:
-        engines: services already known to have an inference engine.
+        roles: what is already known of services.
     """
 
-    def __init__(self, engines: Iterable[str]) -> None:
+    def __init__(self, roles: Iterable[tuple[str, Role]]) -> None:
         self.spans = Seen(intervals=False)
         self.requests = Seen(intervals=True)
-        self._engines = frozenset(engines)
-        self._learnt: frozenset[str] = frozenset()
+        self._halves = Halves()
+        self._roles: Roles = frozenset(roles)
+        self._learnt: Roles = frozenset()
 
-    def know(self, engines: Iterable[str]) -> None:
-        """These services have an engine: SQL says so."""
-        self._engines |= frozenset(engines)
+    def know(self, roles: Iterable[tuple[str, Role]]) -> None:
+        """What SQL says of services."""
+        self._roles |= frozenset(roles)
 
-    def admit(self, exports: Sequence[tuple[RequestBatch, frozenset[str]]], now_ns: int) -> Admitted:
+    def admit(self, exports: Sequence[tuple[RequestBatch, Roles]], now_ns: int) -> Admitted:
         """
         Admit exports in order, at least one.
 
         Args:
-            exports: requests, and the services whose engine spoke, of each.
+            exports: requests, and what its spans showed of services, of each.
             now_ns: for the reach of what is remembered.
         """
         rows = sum(len(requests) for requests, _ in exports)
         self.spans.reserve(rows, now_ns)
         self.requests.reserve(rows, now_ns)
-        counted, tally = [], Counter[str]()
-        for requests, engines in exports:
-            tally["unlearnt"] += self._learn(engines)
-            spans = requests.take(self._new_spans(requests))
-            new = spans.take(self._new_requests(spans))
-            tally.update(spans=len(requests) - len(spans), requests=len(spans) - len(new))
+        counted, behind, tally, repeated = [], [], Counter[str](), Counter[str]()
+        for requests, roles in exports:
+            tally["unlearnt"] += self._learn(roles)
+            spans = _new_rows(requests, self._new_spans(requests), repeated)
+            is_behind = self._is_behind(spans)
+            alone = spans.take(~is_behind) if is_behind.any() else spans
+            new = _new_rows(alone, self._new_requests(alone), repeated)
+            tally.update(spans=len(requests) - len(spans), requests=len(alone) - len(new))
             counted.append(self._shadow(new))
+            behind.append(spans.take(is_behind))
         return Admitted(
             requests=concat(counted),
-            engines=self._learnt,
+            behind=concat(behind),
+            roles=self._learnt,
             repeated_spans=tally["spans"],
             repeated_requests=tally["requests"],
-            unlearnt_engines=tally["unlearnt"],
+            repeated=repeated,
+            unlearnt_roles=tally["unlearnt"],
         )
 
     def keep(self) -> None:
         """What was admitted is committed."""
         self.spans.keep()
         self.requests.keep()
-        self._engines |= self._learnt
+        self._roles |= self._learnt
         self._learnt = frozenset()
 
     def undo(self) -> None:
@@ -91,10 +118,10 @@ class Admission:
         self.requests.undo()
         self._learnt = frozenset()
 
-    def _learn(self, engines: frozenset[str]) -> int:
-        """Remember services with an engine; how many there is no room for."""
-        new = sorted(engines - self._engines - self._learnt)
-        room = MOST_ENGINES - len(self._engines) - len(self._learnt)
+    def _learn(self, roles: Roles) -> int:
+        """Remember what services are; how many roles there is no room for."""
+        new = sorted(roles - self._roles - self._learnt)
+        room = MOST_ROLES - len(self._roles) - len(self._learnt)
         self._learnt |= frozenset(new[:room])
         return max(0, len(new) - room)
 
@@ -103,15 +130,44 @@ class Admission:
         return self.spans.admit(requests.fingerprint, instant, instant)
 
     def _new_requests(self, requests: RequestBatch) -> Mask:
-        new = np.ones(len(requests), dtype=np.bool_)
-        rows = np.flatnonzero(requests.request_key)
+        """Not seen under their id; nor the second half of a request whose first half counted."""
+        new, prefillers = self._halves.admit(requests)
+        self._learn(frozenset((service, Role.PREFILL) for service in prefillers))
+        rows = np.flatnonzero((requests.request_key != 0) & new)
         if rows.size:
             named = requests.take(rows)
             new[rows] = self.requests.admit(named.request_key, named.start_ns, named.end_ns)
         return new
 
+    def _of_role(self, requests: RequestBatch, role: Role) -> Mask:
+        known = [
+            name for name in requests.service.values if (name, role) in self._roles or (name, role) in self._learnt
+        ]
+        return requests.service.among(known) if known else np.zeros(len(requests), dtype=np.bool_)
+
+    def _is_behind(self, requests: RequestBatch) -> Mask:
+        """Engines whose requests something else counts."""
+        may_be_first: Mask = requests.layer == Layer.PREFILL
+        is_engine: Mask = may_be_first | (requests.layer == Layer.ENGINE)
+        if is_engine.any():
+            is_engine &= self._of_role(requests, Role.BELOW)
+        if may_be_first.any():
+            is_engine |= may_be_first & self._of_role(requests, Role.PREFILL)
+        return is_engine
+
     def _shadow(self, requests: RequestBatch) -> RequestBatch:
         """An engine is silent about failures: of its HTTP spans only those count."""
-        known = [name for name in requests.service.values if name in self._engines or name in self._learnt]
-        has_engine = requests.service.among(known)
-        return replace(requests, shadowed=requests.yields & has_engine & (requests.outcome == Outcome.OK))
+        yields = requests.yields
+        if not yields.any():
+            return requests
+        is_shadow = yields & (requests.outcome == Outcome.OK) & self._of_role(requests, Role.ENGINE)
+        return replace(requests, shadowed=is_shadow)
+
+
+def _new_rows(requests: RequestBatch, new: Mask, repeated: Counter[str]) -> RequestBatch:
+    """The new ones; of the others, how often each service repeated itself."""
+    if new.all():
+        return requests
+    codes = requests.service.codes[~new]
+    repeated.update(requests.service.values[code] for code in codes.tolist() if code >= 0)
+    return requests.take(new)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch, View
 
@@ -72,7 +73,7 @@ def join(batch: RequestBatch) -> RequestBatch:
     return replace(
         joined,
         end_ns=np.maximum.reduceat(batch.end_ns[order], heads),
-        outcome=_SEVERITY[np.maximum.reduceat(_SEVERITY[batch.outcome[order]], heads)],
+        outcome=worst_outcomes(batch.outcome[order], heads),
         fields={name: _joined(name, column[order], heads, shares) for name, column in batch.fields.items()},
     )
 
@@ -102,6 +103,18 @@ def _opens(batch: RequestBatch, order: Ints) -> Mask:
         opens[row] = not (start[row] < reached or start[row] == head_start)
         reached = max(reached, int(end[row]))
     return opens
+
+
+def combined_values(name: str, column: Ints, heads: Ints) -> Ints:
+    """One field of requests from spans that tell of the same tokens; *heads*: where each request begins."""
+    rule = _RULES[name]
+    return _combined(_MOST if rule is _SUM else rule, column, heads)
+
+
+def worst_outcomes(outcome: NDArray[np.uint8], heads: Ints) -> NDArray[np.uint8]:
+    """The worst `Outcome` of each request; *heads*: where each begins."""
+    worst: NDArray[np.uint8] = _SEVERITY[np.maximum.reduceat(_SEVERITY[outcome], heads)]
+    return worst
 
 
 def _joined(name: str, column: Ints, heads: Ints, shares: Mask) -> Ints:

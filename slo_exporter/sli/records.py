@@ -42,6 +42,20 @@ class Outcome(IntEnum):
     CANCELLED = 5
 
 
+class Layer(IntEnum):
+    """What a request's span is of, as far as other spans may tell of the same request."""
+
+    PLAIN = 0
+    HTTP = 1
+    """A plain HTTP span: in a service with an engine it counts only when not ok."""
+    ENGINE = 2
+    """An engine's, or a gateway's call: where something in front of it counts, it does not."""
+    PREFILL = 3
+    """An engine's that may only have prefilled what another one went on with."""
+    FRONT = 4
+    """Of what stands in front of engines, and counts in their stead."""
+
+
 class Kind(IntEnum):
     """What a number field measures, and so which unit its threshold takes."""
 
@@ -141,8 +155,10 @@ class RequestBatch:
     """64-bit hash of (service, view, request id); 0 = no request id."""
     view: NDArray[np.uint8]
     outcome: NDArray[np.uint8]
-    yields: Mask
-    """A plain HTTP span: in a service with an engine it counts only when not ok."""
+    layer: NDArray[np.uint8]
+    """`Layer`."""
+    pair_key: Words
+    """64-bit hash of (trace, request id), which two engines share that serve one request; 0 = none."""
     shadowed: Mask
     """It did yield: counts only for SLOs whose selector names an HTTP attribute."""
     service: Texts
@@ -156,6 +172,12 @@ class RequestBatch:
     def __len__(self) -> int:
         """How many requests."""
         return len(self.end_ns)
+
+    @property
+    def yields(self) -> Mask:
+        """Plain HTTP spans."""
+        plain: Mask = self.layer == Layer.HTTP
+        return plain
 
     def number(self, name: str) -> Ints:
         """The column *name* of `FIELDS`, `MISSING` where unknown."""
@@ -182,7 +204,8 @@ class RequestBatch:
             request_key=self.request_key[rows],
             view=self.view[rows],
             outcome=self.outcome[rows],
-            yields=self.yields[rows],
+            layer=self.layer[rows],
+            pair_key=self.pair_key[rows],
             shadowed=self.shadowed[rows],
             service=self.service.take(rows),
             model=self.model.take(rows),
@@ -222,6 +245,23 @@ NO_STAGE_TIMES = StageTimes(
 )
 
 
+STAGES = ("queue", "preprocess", "prefill", "decode", "inference", "postprocess", "data_wait")
+"""The durations that are stages on a request's way; ``prefill`` and ``decode`` lie within ``inference``."""
+
+
+def stages_of(batch: RequestBatch) -> StageTimes:
+    """Time in the stages of requests that do not count."""
+    known = [(name, np.flatnonzero(batch.fields[name] >= 0)) for name in STAGES if name in batch.fields]
+    rows = np.concatenate([np.zeros(0, dtype=np.int64), *(rows for _, rows in known)])
+    return StageTimes(
+        end_ns=batch.end_ns[rows],
+        duration_ns=np.concatenate([rows[:0], *(batch.fields[name][rows_] for name, rows_ in known)]),
+        view=batch.view[rows],
+        service=batch.service.take(rows),
+        stage=texts_of([name for name, rows_ in known for _ in range(len(rows_))]),
+    )
+
+
 def concat_stages(times: Sequence[StageTimes]) -> StageTimes:
     """Stage times one after the other."""
     times = [each for each in times if len(each)] or [NO_STAGE_TIMES]
@@ -249,7 +289,8 @@ def concat(batches: Sequence[RequestBatch]) -> RequestBatch:
         request_key=np.concatenate([b.request_key for b in batches]),
         view=np.concatenate([b.view for b in batches]),
         outcome=np.concatenate([b.outcome for b in batches]),
-        yields=np.concatenate([b.yields for b in batches]),
+        layer=np.concatenate([b.layer for b in batches]),
+        pair_key=np.concatenate([b.pair_key for b in batches]),
         shadowed=np.concatenate([b.shadowed for b in batches]),
         service=concat_texts([b.service for b in batches]),
         model=concat_texts([b.model for b in batches]),

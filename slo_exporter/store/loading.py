@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import sqlalchemy as sa
 
+from slo_exporter.sli.admission import Role, Roles
 from slo_exporter.sli.counting import TOTAL
 from slo_exporter.sli.records import MISSING, Ints, Mask
 from slo_exporter.slo.corrections import Correction, CorrectionMade
@@ -23,7 +24,7 @@ from slo_exporter.slo.windows import cells_of
 from slo_exporter.store import correcting
 from slo_exporter.store.declarations import CURRENT, Definition
 from slo_exporter.store.packing import unpack
-from slo_exporter.store.schema import ENGINES, OPEN_SLICES, PACKED, SLICES, TOTALS, UPTIME, WRITERS
+from slo_exporter.store.schema import OPEN_SLICES, PACKED, ROLES, SLICES, TOTALS, UPTIME, WRITERS
 from slo_exporter.store.transaction import WHOLE_SLO, Writers
 
 _PARTITION = 4000
@@ -35,7 +36,7 @@ class Loaded:
     """What the database says."""
 
     ledger: Ledger
-    engines: frozenset[str]
+    roles: Roles
     slices: SliceOpening
     corrections: Mapping[int, Sequence[CorrectionMade]]
     """By row."""
@@ -87,12 +88,14 @@ def load(
     ledger.timeline.load(*_cells(parts, len(slos), now_ns))
     until_s = max(part.until_s for part in parts)
     opening = _opening(connection, rows, definitions, writers)
-    return Loaded(ledger, _engines(connection), opening, corrections, until_s)
+    return Loaded(ledger, _roles(connection), opening, corrections, until_s)
 
 
-def _engines(connection: sa.Connection) -> frozenset[str]:
-    """Services that have ever sent spans of an inference engine."""
-    return frozenset(connection.execute(sa.select(ENGINES.c.service)).scalars())
+def _roles(connection: sa.Connection) -> Roles:
+    """What services have shown to be; what only a later version knows is left out."""
+    known = {role.value: role for role in Role}
+    rows = connection.execute(sa.select(ROLES.c.service, ROLES.c.role))
+    return frozenset((row.service, known[row.role]) for row in rows if row.role in known)
 
 
 def _totals(connection: sa.Connection, definitions: Sequence[Definition]) -> tuple[Ints, Ints]:

@@ -15,7 +15,7 @@ from typing import Final
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 from sqlalchemy import UniqueConstraint as Unique
 
-VERSION: Final = "0002"
+VERSION: Final = "0003"
 """The newest migration."""
 
 METADATA: Final = MetaData()
@@ -115,10 +115,11 @@ RECEIPTS: Final = Table(
     Index("receipts_by_age", "received_ns"),
     sqlite_with_rowid=False,
 )
-ENGINES: Final = Table(
-    "engines",
+ROLES: Final = Table(
+    "roles",
     METADATA,
-    Column("service", Text, primary_key=True, comment="has sent spans of an inference engine"),
+    Column("service", Text, primary_key=True),
+    Column("role", Text, primary_key=True, comment="what its spans have shown: engine, below, prefill"),
     Column("learnt_ns", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )

@@ -18,6 +18,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from slo_exporter.sli.admission import Roles
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.judging import SliceOpening
 from slo_exporter.slo.ledger import Ledger
@@ -47,7 +48,7 @@ class Opened:
     """What the database says, and what the daemon goes on from."""
 
     ledger: Ledger
-    engines: frozenset[str]
+    roles: Roles
     slices: SliceOpening
     generations: Sequence[int]
     """By row: number of the current generation, from 1."""
@@ -112,7 +113,7 @@ class Store:
             found = loading.load(connection, slos, definitions, self._writers, now_ns)
         self._definitions, self._ledger, self._packed_until_s = definitions, found.ledger, found.packed_until_s
         numbers = [definition.number for definition in definitions]
-        return Opened(found.ledger, found.engines, found.slices, numbers, found.corrections)
+        return Opened(found.ledger, found.roles, found.slices, numbers, found.corrections)
 
     def next_seq(self) -> int:
         """A new number for a transaction; repeating one repeats its number."""

@@ -1,5 +1,5 @@
 """
-The statements of one commit: receipts, slices, totals, engines, uptime.
+The statements of one commit: receipts, slices, totals, roles, uptime.
 
 Rules of this module:
 
@@ -14,7 +14,7 @@ Rules of this module:
    nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,6 +23,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from slo_exporter.clock import SECOND_NS
+from slo_exporter.sli.admission import Roles
 from slo_exporter.sli.counting import Delta
 from slo_exporter.sli.records import Ints, Mask
 from slo_exporter.slo.corrections import Correction, CorrectionMade, excluded
@@ -31,7 +32,7 @@ from slo_exporter.slo.ledger import Entry, Ledger
 from slo_exporter.store import correcting, declarations
 from slo_exporter.store.correcting import Asked
 from slo_exporter.store.declarations import Audit, Definition
-from slo_exporter.store.schema import ENGINES, OPEN_SLICES, RECEIPTS, SLICES, TOTALS, UPTIME, WRITERS
+from slo_exporter.store.schema import OPEN_SLICES, RECEIPTS, ROLES, SLICES, TOTALS, UPTIME, WRITERS
 from slo_exporter.store.upserts import put, put_receipts
 
 WHOLE_SLO: Final = 0
@@ -196,15 +197,15 @@ class Transaction:
         correcting.take_out(self._connection, definition.generation_id, self._writers, correction.span)
         declarations.write(self._connection, [audit])
 
-    def learn(self, engines: Iterable[str], now_ns: int) -> None:
+    def learn(self, roles: Roles, now_ns: int) -> None:
         """
-        Remember services that have an inference engine.
+        Remember what services are.
 
         A name that PostgreSQL cannot keep (NUL, or longer than a key of an
         index) is not remembered by any database: it is learnt anew after a restart.
         """
-        rows = [(service, now_ns) for service in sorted(engines) if _is_storable(service)]
-        put(self._connection, ENGINES, rows)
+        rows = [(service, role.value, now_ns) for service, role in sorted(roles) if _is_storable(service)]
+        put(self._connection, ROLES, rows)
 
     def accepting(self, since_ns: int, now_ns: int) -> None:
         """Say that the receivers have been accepting from *since_ns* until *now_ns*."""

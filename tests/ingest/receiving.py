@@ -17,12 +17,19 @@ from slo_exporter.ingest.otlp.http_app import OtlpHttpApp
 from slo_exporter.ingest.otlp.in_flight import InFlight
 from slo_exporter.ingest.otlp.reader import Reader, Reading
 from slo_exporter.ingest.otlp.receiver import Receiver, Workers
+from slo_exporter.sli.admission import Role
 
 MIB = 1024 * 1024
 READER = Reader(selector_keys=frozenset(), models={}, lateness_ns=600 * SECOND_NS, ignore_routes=())
 """Reads with nothing declared."""
+
 SOON_S = 10
 """Far above what anything here takes; a busy machine is no failure."""
+
+
+def engines_of(export: Export) -> set[str]:
+    """Services that the export shows to have an engine."""
+    return {service for service, role in export.roles if role is Role.ENGINE}
 
 
 class RecordingSink:

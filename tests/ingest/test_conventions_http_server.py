@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from receiving import engines_of
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.export import Export
@@ -37,7 +38,7 @@ def test_a_server_span_with_a_method_is_a_request(read: Read, key: str) -> None:
     export = read({key: "GET", "http.response.status_code": 200})
     requests = export.requests
     assert export.results == {"request": 1, "part": 0, "probe": 0, "unmatched": 0}
-    assert (requests.framework.at(0), requests.yields.tolist(), export.engines) == ("http", [True], frozenset())
+    assert (requests.framework.at(0), requests.yields.tolist(), engines_of(export)) == ("http", [True], frozenset())
     assert requests.number("e2e").tolist() == [SECOND_NS]
     assert requests.request_key.tolist() == [0]
 

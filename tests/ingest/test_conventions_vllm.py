@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from receiving import READER
+from receiving import READER, engines_of
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.reader import Reader, Reading
@@ -101,7 +101,7 @@ def test_the_published_case_gives_its_records(reader: Reader, otlp_case: Callabl
     assert (merged["e2e"], merged["ttft"]) == (1_551_900_000, 120_200_000)
     assert (merged["prompt_tokens"], merged["completion_tokens"]) == (300, 147)
     assert reading.export.results == {"request": 3, "part": 4, "probe": 0, "unmatched": 1}
-    assert reading.export.engines == {"vllm-llama-70b"}
+    assert engines_of(reading.export) == {"vllm-llama-70b"}
 
 
 def test_a_real_capture_holds_676_requests(reader: Reader, otlp_case: Callable[[str], list[bytes]]) -> None:
@@ -115,7 +115,7 @@ def test_a_real_capture_holds_676_requests(reader: Reader, otlp_case: Callable[[
         new += int(seen.admit(requests.request_key, requests.start_ns, requests.end_ns).sum())
         seen.keep()
         spans += export.results["request"] + export.results["part"]
-        assert export.engines == {"vllm-tiny"}
+        assert engines_of(export) == {"vllm-tiny"}
     assert (spans, new) == (680, 676)
 
 
@@ -125,7 +125,7 @@ def test_start_up_spans_teach_that_there_is_an_engine(
 ) -> None:
     """Any span of an engine's scope does; none of them is a request."""
     export = reader.read(export_body(span(kind=1), scope=scope), now_ns).export
-    assert export.engines == {"chat"}
+    assert engines_of(export) == {"chat"}
     assert export.results == {"request": 0, "part": 0, "probe": 0, "unmatched": 1}
     assert len(export.requests) == 0
 
@@ -134,7 +134,7 @@ def test_start_up_spans_teach_that_there_is_an_engine(
 def test_other_scopes_teach_nothing(reader: Reader, span: SpanOf, export_body: BodyOf, now_ns: int, scope: str) -> None:
     """Beside what is not read the HTTP spans must go on counting."""
     export = reader.read(export_body(span(name="llm_request"), scope=scope), now_ns).export
-    assert (export.engines, export.results["request"]) == (frozenset(), 0)
+    assert (engines_of(export), export.results["request"]) == (frozenset(), 0)
 
 
 @pytest.mark.parametrize("length", [255, 256])
@@ -144,7 +144,7 @@ def test_a_service_without_a_sane_name_is_not_learnt(
     """What is learnt is remembered for good; its requests count all the same."""
     body = export_body(span(name="llm_request"), resource={"service.name": "x" * length}, scope=SCOPE)
     export = reader.read(body, now_ns).export
-    assert export.engines == ({"x" * length} if length < 256 else frozenset())
+    assert engines_of(export) == ({"x" * length} if length < 256 else frozenset())
     assert export.results["request"] == 1
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from receiving import READER
+from receiving import READER, engines_of
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.export import Export
@@ -67,13 +67,13 @@ def test_the_published_case_gives_its_records(otlp_case: Callable[[str], list[by
     of_second = known(requests, rows.index(second))
     assert (of_second["prefill"], of_second["decode"]) == (17_700_000, 91_400_000)
     assert (of_second["inter_token"], requests.service.at(rows.index(second))) == (6_093_333, "unknown_service")
-    assert export.engines == {"vllm-server", "unknown_service"}
+    assert engines_of(export) == {"vllm-server", "unknown_service"}
 
 
 def test_its_scope_teaches_that_there_is_an_engine(export_of: ExportOf) -> None:
     """Its requests are read, so the HTTP spans beside them may yield."""
     export = export_of()
-    assert (export.engines, export.results["request"], export.requests.framework.at(0)) == ({"chat"}, 1, "vllm")
+    assert (engines_of(export), export.results["request"], export.requests.framework.at(0)) == ({"chat"}, 1, "vllm")
 
 
 def test_a_stage_that_v0_does_not_time_is_missing(export_of: ExportOf) -> None:

@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from receiving import READER
 
 from slo_exporter.clock import SECOND_NS
-from slo_exporter.sli.admission import Admission
+from slo_exporter.sli.admission import Admission, Role
 from slo_exporter.sli.records import Outcome, RequestBatch, View
 
 Case = Callable[[str], list[bytes]]
@@ -35,12 +35,12 @@ def by_process(bodies: Iterable[bytes]) -> list[bytes]:
     ]
 
 
-def admitted(bodies: Sequence[bytes], now_ns: int, engines: Iterable[str] = ()) -> list[RequestBatch]:
+def admitted(bodies: Sequence[bytes], now_ns: int, roles: Iterable[tuple[str, Role]] = ()) -> list[RequestBatch]:
     """What counts of each export, when they come one after the other."""
-    admission, counted = Admission(engines), []
+    admission, counted = Admission(roles), []
     for body in bodies:
         export = READER.read(body, now_ns).export
-        requests = admission.admit([(export.requests, export.engines)], now_ns).requests
+        requests = admission.admit([(export.requests, export.roles)], now_ns).requests
         admission.keep()
         counted.append(requests.take(~requests.shadowed))
     return counted
@@ -63,7 +63,7 @@ def test_any_order_of_the_processes_counts_the_same(otlp_case: Case, case: str) 
     """Once the services are known by an earlier export."""
     now_ns = NOW_NS.get(case, 1_795_953_610 * SECOND_NS)
     bodies = by_process(otlp_case(case))
-    known = frozenset[str]().union(*(READER.read(body, now_ns).export.engines for body in bodies))
+    known = frozenset[tuple[str, Role]]().union(*(READER.read(body, now_ns).export.roles for body in bodies))
     for order in permutations(bodies):
         assert views(admitted(order, now_ns, known)) == CASES[case]
 

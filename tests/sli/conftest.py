@@ -3,7 +3,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pytest
 
-from slo_exporter.sli.records import FIELDS, MISSING, Outcome, RequestBatch, View, texts_of
+from slo_exporter.sli.records import FIELDS, MISSING, Layer, Outcome, RequestBatch, View, texts_of
 
 Row = Mapping[str, object]
 """One request in plain Python: whatever it does not name is missing or plain."""
@@ -14,7 +14,8 @@ _PLAIN: Row = {
     "request_key": 0,
     "view": View.SERVER,
     "outcome": Outcome.OK,
-    "yields": False,
+    "layer": Layer.PLAIN,
+    "pair_key": 0,
     "shadowed": False,
     "service": "chat",
 }
@@ -39,7 +40,8 @@ def _batch(rows: Sequence[Row]) -> RequestBatch:
         request_key=np.array([row["request_key"] for row in full], dtype=np.uint64),
         view=np.array([row["view"] for row in full], dtype=np.uint8),
         outcome=np.array([row["outcome"] for row in full], dtype=np.uint8),
-        yields=np.array([row["yields"] for row in full], dtype=np.bool_),
+        layer=np.array([row["layer"] for row in full], dtype=np.uint8),
+        pair_key=np.array([row["pair_key"] for row in full], dtype=np.uint64),
         shadowed=np.array([row["shadowed"] for row in full], dtype=np.bool_),
         service=texts_of([row["service"] for row in full]),
         model=texts_of([row.get("model") for row in full]),

@@ -2,27 +2,28 @@ from collections.abc import Callable
 
 import pytest
 
-from slo_exporter.sli.admission import Admission
-from slo_exporter.sli.records import Outcome
+from slo_exporter.sli.admission import Admission, Role, Roles
+from slo_exporter.sli.records import Layer, Outcome
 
-NONE: frozenset[str] = frozenset()
+NONE: Roles = frozenset()
+CHAT: Roles = frozenset({("chat", Role.ENGINE)})
 
 
 def _http(outcome: Outcome = Outcome.OK, service: str = "chat", mark: int = 1) -> dict:
-    return {"yields": True, "outcome": outcome, "service": service, "fingerprint": mark}
+    return {"layer": Layer.HTTP, "outcome": outcome, "service": service, "fingerprint": mark}
 
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_an_engine_shadows_http_spans_that_went_well(make_batch: Callable, outcome: Outcome) -> None:
     """Engines are silent about failures, so of their HTTP spans only failures count."""
-    admitted = Admission(["chat"]).admit([(make_batch([_http(outcome)]), NONE)], 0)
+    admitted = Admission(CHAT).admit([(make_batch([_http(outcome)]), NONE)], 0)
     assert admitted.requests.shadowed.tolist() == [outcome is Outcome.OK]
 
 
 def test_only_http_spans_of_a_service_with_an_engine_yield(make_batch: Callable) -> None:
     """Another service, or the engine's own span, is not shadowed."""
     rows = [_http(service="other", mark=1), {"service": "chat", "fingerprint": 2}, _http(mark=3)]
-    admitted = Admission(["chat"]).admit([(make_batch(rows), NONE)], 0)
+    admitted = Admission(CHAT).admit([(make_batch(rows), NONE)], 0)
     assert admitted.requests.shadowed.tolist() == [False, False, True]
 
 
@@ -31,24 +32,24 @@ def test_an_engine_is_learnt_in_order_of_exports(make_batch: Callable) -> None:
     admission = Admission([])
     exports = [
         (make_batch([_http(mark=1)]), NONE),
-        (make_batch([_http(mark=2)]), frozenset({"chat"})),
+        (make_batch([_http(mark=2)]), CHAT),
         (make_batch([_http(mark=3)]), NONE),
     ]
     admitted = admission.admit(exports, 0)
     assert admitted.requests.shadowed.tolist() == [False, True, True]
-    assert admitted.engines == {"chat"}
+    assert admitted.roles == CHAT
     admission.keep()
-    again = admission.admit([(make_batch([_http(mark=4)]), frozenset({"chat"}))], 0)
-    assert (again.requests.shadowed.tolist(), again.engines) == ([True], NONE)
+    again = admission.admit([(make_batch([_http(mark=4)]), CHAT)], 0)
+    assert (again.requests.shadowed.tolist(), again.roles) == ([True], NONE)
 
 
 def test_a_refused_export_teaches_nothing(make_batch: Callable) -> None:
     """After `undo` the same export is as new as before."""
     admission = Admission([])
-    export = (make_batch([_http() | {"request_key": 5}]), frozenset({"chat"}))
+    export = (make_batch([_http() | {"request_key": 5}]), CHAT)
     for _ in range(2):
         admitted = admission.admit([export], 0)
-        assert (len(admitted.requests), admitted.engines) == (1, {"chat"})
+        assert (len(admitted.requests), admitted.roles) == (1, CHAT)
         admission.undo()
     admitted = admission.admit([(make_batch([_http()]), NONE)], 0)
     assert admitted.requests.shadowed.tolist() == [False]

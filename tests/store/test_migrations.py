@@ -9,6 +9,7 @@ from alembic.config import Config
 from books import NOON_S, Books, declared
 from builders import NOON_NS, slo
 
+from slo_exporter.sli.admission import Role
 from slo_exporter.store import migrating
 from slo_exporter.store.database import database_of
 from slo_exporter.store.errors import UnusableError
@@ -71,7 +72,7 @@ def test_a_database_of_0001_answers_as_before(old_url: str) -> None:
     assert books.ledger.newest_ns.tolist() == [NOON_NS - 1]
     assert books.ledger.started_ns == (NOON_NS - 9,)
     assert books.ledger.uptime.until_ns == NOON_NS
-    assert books.opened.engines == {"chat"}
+    assert books.opened.roles == {("chat", Role.ENGINE)}
     assert books.opened.slices.since_ns == [NOON_NS - 9]
     assert books.store.next_seq() > 41
     books.close()

@@ -8,6 +8,7 @@ from books import DAY_NS, NOON_S, Books, audit, declared, entry, slices
 from builders import NOON_NS, slo
 
 from slo_exporter.clock import SECOND_NS
+from slo_exporter.sli.admission import Role, Roles
 from slo_exporter.sli.counting import Delta
 from slo_exporter.sli.records import MISSING
 from slo_exporter.slo.budget import Counts
@@ -107,28 +108,33 @@ def test_receipts_go_by_age(books: Books) -> None:
         assert transaction.claim(receipts).counts == {b"a" * 16}
 
 
-def test_engines_and_uptime_survive(books: Books) -> None:
+def engines(*services: str) -> Roles:
+    """Services with an engine."""
+    return frozenset((service, Role.ENGINE) for service in services)
+
+
+def test_roles_and_uptime_survive(books: Books) -> None:
     """Both are put down as often as one likes."""
     for end in (1, 2):
         with books.store.transaction(books.store.next_seq()) as transaction:
-            transaction.learn({"chat", "Ünicode ☃"}, NOON_NS)
+            transaction.learn(engines("chat", "Ünicode ☃"), NOON_NS)
             transaction.accepting(NOON_NS, NOON_NS + end * SECOND_NS)
 
     after = books.again()
 
-    assert after.opened.engines == {"chat", "Ünicode ☃"}
+    assert after.opened.roles == engines("chat", "Ünicode ☃")
     assert after.ledger.uptime.until_ns == NOON_NS + 2 * SECOND_NS
 
 
 def test_a_service_that_no_database_could_keep_is_not_remembered(books: Books) -> None:
     """NUL, and a key too long for an index: the rest of the commit is not lost for it."""
     with books.store.transaction(books.store.next_seq()) as transaction:
-        transaction.learn({"a\0b", "ü" * 1500, "c"}, NOON_NS)
+        transaction.learn(engines("a\0b", "ü" * 1500, "c"), NOON_NS)
         transaction.count(entry(2, {(0, NOON_S): (1, 1, 0)}), books.ledger)
 
     after = books.again()
 
-    assert after.opened.engines == {"c"}
+    assert after.opened.roles == engines("c")
     assert after.total() == (1, 1, 0)
 
 
@@ -464,7 +470,7 @@ def test_a_schema_that_is_gone_is_stale(books: Books) -> None:
     with books.store._database.transaction() as connection:
         for table in ("totals", "slices", "packed", "open_slices", "corrections", "generations", "slos", "receipts"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
-        for table in ("uptime", "writers", "groups", "engines", "audit", "alembic_version"):
+        for table in ("uptime", "writers", "groups", "roles", "audit", "alembic_version"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
     with pytest.raises(StaleError):
         books.count({(0, NOON_S): (1, 1, 0)})

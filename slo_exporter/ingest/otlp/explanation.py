@@ -23,7 +23,7 @@ class Record:
     """The number fields that have a value: nanoseconds, and counts."""
     outcome: Outcome
     provenance: Mapping[str, Provenance]
-    """Where each number comes from, and the model if it is of another view's span."""
+    """Where each number comes from, and the model."""
     flags: tuple[str, ...] = ()
     """What is doubtful: ``negative_duration``."""
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from slo_exporter.sli.admission import Role
 from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch, StageTimes
 
 Encoding = Literal["protobuf", "json"]
@@ -21,8 +22,8 @@ class Export:
     refused: int
     """How many of its spans are refused."""
     requests: RequestBatch
-    engines: frozenset[str]
-    """Services in which an inference engine spoke, by a request or any other span."""
+    roles: frozenset[tuple[str, Role]]
+    """What its spans show of services: (service, role)."""
     results: Mapping[str, int]
     """Accepted spans by what became of them: ``request``, ``part``, ``probe``, ``unmatched``."""
     stages: StageTimes = NO_STAGE_TIMES

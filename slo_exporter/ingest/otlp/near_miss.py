@@ -1,19 +1,20 @@
 """Why no convention claims a span: the one that came nearest, and what it lacks."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from slo_exporter.ingest.otlp.conventions.convention import Convention
 from slo_exporter.ingest.otlp.conventions.match import CLIENT, INTERNAL, SERVER, Match, rank_of
-from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS
 from slo_exporter.ingest.otlp.conventions.texts import canonical
 from slo_exporter.ingest.otlp.spans import SpanBatch
 
 UNKNOWN: Final = "no framework that is known here writes such a span"
 
 _KINDS: Final = {INTERNAL: "INTERNAL", SERVER: "SERVER", CLIENT: "CLIENT", 4: "PRODUCER", 5: "CONSUMER"}
-_TELLING: Final = frozenset({"scopes", "attributes", "texts", "names", "first_words"})
+_TELLING: Final = frozenset(
+    {"scopes", "scope_prefixes", "services", "attributes", "texts", "names", "first_words", "pattern"}
+)
 """Conditions that say whose a span is; every span has some kind."""
 
 
@@ -27,14 +28,14 @@ class _Look:
     """What is wrong, in words."""
 
 
-def nearest_miss(span: SpanBatch) -> str:
+def nearest_miss(span: SpanBatch, conventions: Sequence[Convention]) -> str:
     """
     Say why *span*, one row that nobody claimed, is no request.
 
     The nearest convention is the one of which most holds that says whose a
     span is, and of those the one that lacks least.
     """
-    looks = [(convention, _look(convention, span)) for convention in CONVENTIONS]
+    looks = [(convention, _look(convention, span)) for convention in conventions if convention.counts]
     near = [(convention, look) for convention, look in looks if look.met]
     if near:
         convention, look = min(near, key=lambda pair: (-pair[1].met, len(pair[1].lacks)))
@@ -53,10 +54,15 @@ def _look(convention: Convention, span: SpanBatch) -> _Look:
     request = convention.requests
     met = sum(met for name, _, met in _conditions(request, span) if name in _TELLING)
     if convention.engine_scopes and (span.scope.at(0) or "").startswith(convention.engine_scopes):
-        where = f"{_any_of(request.names)} in scope {_any_of(request.scopes)}"
-        return _Look(met + 1, (f"other work of the engine, whose requests are {where}",))
+        return _Look(met + 1, (f"other work of the engine, whose requests are {_where(request)}",))
     asks_otherwise = any(span.attributes[key].kind[0] for key in request.texts if key in span.attributes)
     return _Look(met + asks_otherwise, what_is_missing(request, span))
+
+
+def _where(request: Match) -> str:
+    names = request.names or request.first_words or ({request.pattern} if request.pattern else ())
+    scopes = request.scopes or request.scope_prefixes
+    return f"{_any_of(names) if names else 'others'}" + (f" in scope {_any_of(scopes)}" if scopes else "")
 
 
 def _conditions(match: Match, span: SpanBatch) -> Iterator[tuple[str, Any, bool]]:
@@ -89,6 +95,9 @@ _WORDS: Final[Mapping[str, Callable[[Any, SpanBatch], str]]] = {
     "kinds": lambda asked, span: f"kind is {_KINDS[int(span.kind[0])]}, needed: {_any_of(_KINDS[k] for k in asked)}",
     "names": lambda asked, span: f"name is {span.name.at(0) or 'empty'}, needed: {_any_of(asked)}",
     "first_words": lambda asked, _: f"name does not begin with {_any_of(asked)}",
+    "pattern": lambda asked, span: f"name is {span.name.at(0) or 'empty'}, needed: one like {asked}",
+    "scope_prefixes": lambda asked, span: f"scope is {span.scope.at(0) or 'empty'}, needed: one from {_any_of(asked)}",
+    "services": lambda asked, span: f"service is {span.service.at(0)}, needed: {_any_of(asked)}",
     "ranks": lambda asked, span: ", ".join(_rank(key, span) for key in asked),
 }
 """What is wrong where a condition of a `Match` is not met."""

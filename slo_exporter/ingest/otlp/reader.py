@@ -70,8 +70,10 @@ class Reader:
             received_ns=now_ns,
             refused=refusals.count,
             requests=recognised.requests,
-            engines=recognised.engines,
+            roles=recognised.roles,
             results=recognised.results,
+            stages=recognised.stages,
+            doubts=recognised.doubts,
         )
         return Reading(export=export, refusals=refusals, flags={**recognised.flags, **flags})
 

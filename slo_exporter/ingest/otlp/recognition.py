@@ -7,26 +7,38 @@ a request, a part of one, a probe, or unmatched.
 A `Recognition` has no state: any number of threads may use it at once.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from slo_exporter.ingest.otlp.conventions.convention import Convention, Part
+from slo_exporter.ingest.otlp.conventions.convention import MAY_BE_PREFILL, NOT_PREFILL, Convention, Part
 from slo_exporter.ingest.otlp.conventions.fields import Provenances
+from slo_exporter.ingest.otlp.conventions.fill import Fill, Measured
 from slo_exporter.ingest.otlp.conventions.match import Match
-from slo_exporter.ingest.otlp.conventions.parts import as_children
-from slo_exporter.ingest.otlp.conventions.records import Declared, records_of
+from slo_exporter.ingest.otlp.conventions.parts import Parts, filling, orphaned, requests_above
+from slo_exporter.ingest.otlp.conventions.records import Declared, named_by_service, records_of
 from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS
 from slo_exporter.ingest.otlp.decode import Keys
-from slo_exporter.ingest.otlp.spans import SpanBatch
+from slo_exporter.ingest.otlp.layers import NOBODY, Collapsed, Every, collapse, roles_of
+from slo_exporter.ingest.otlp.spans import SpanBatch, concat_spans
+from slo_exporter.sli.admission import Role
 from slo_exporter.sli.joining import join, without_repeats
-from slo_exporter.sli.records import Ints, Mask, RequestBatch, concat
+from slo_exporter.sli.records import (
+    NO_STAGE_TIMES,
+    Ints,
+    Layer,
+    Mask,
+    RequestBatch,
+    StageTimes,
+    concat,
+    concat_stages,
+    stages_of,
+    texts_of,
+)
 
-_LONGEST_SERVICE: Final = 255
-"""Characters. A service is remembered for good, so what is no name is not learnt."""
-_ENGINE_SCOPES: Final = tuple(scope for convention in CONVENTIONS for scope in convention.engine_scopes)
 _NO_ROWS: Final = np.zeros(0, dtype=np.int64)
 
 
@@ -39,6 +51,20 @@ class Claim:
     probes: Ints
     parts: Sequence[tuple[Part, Ints]]
 
+    def above(self, spans: SpanBatch) -> Ints:
+        """Per span of the export the request of this claim that it belongs to, see `requests_above`."""
+        walls = [rows for part, rows in self.parts if part.is_wall]
+        return requests_above(spans, self.requests, np.concatenate(walls) if walls else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The request spans of an export with what their parts tell, and what nobody was told."""
+
+    every: Every
+    stages: StageTimes
+    """Of parts whose request is elsewhere."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recognised:
@@ -46,12 +72,16 @@ class Recognised:
 
     requests: RequestBatch
     """One row each."""
-    engines: frozenset[str]
-    """Services in which an engine spoke, by any of its spans."""
+    roles: frozenset[tuple[str, Role]]
+    """What its spans show of services."""
     results: Mapping[str, int]
     """How many spans became what, see `Export.results`."""
     flags: Mapping[str, int]
     """Spans with a fault, by fault: ``negative_duration``; never 0."""
+    stages: StageTimes
+    """Stages whose request is in another export."""
+    doubts: Mapping[tuple[str, str], int]
+    """What is doubtful, by (service, reason), see `Export.doubts`."""
 
 
 class Recognition:
@@ -59,36 +89,50 @@ class Recognition:
     Recognises the requests of an export.
 
     Attributes:
-        keys: the attribute keys that it needs.
+        conventions: in order: the first that matches claims a span.
+        keys: the attribute keys and event names that it needs.
 
     Args:
         declared: what the operator says about requests.
     """
 
     def __init__(self, declared: Declared) -> None:
-        self.keys = _keys(declared.selector_keys)
+        self.conventions = (*declared.conventions, *CONVENTIONS)
+        self.keys = _keys(self.conventions, declared)
         self._declared = declared
+        self._engine_scopes = tuple(scope for convention in self.conventions for scope in convention.engine_scopes)
 
     def recognise(self, spans: SpanBatch) -> Recognised:
         """Say what *spans*, those of one export, are."""
         claims, unmatched = self.claims(spans)
-        every = concat([self.records(spans, claim) for claim in claims])
-        requests = join(without_repeats(every))
-        # A repeated span and a sibling of n > 1 are parts of the request that stands.
-        siblings = len(every) - len(requests)
+        told = self.told(spans, claims)
+        collapsed = collapse(spans, told.every)
+        standing = self.standing(collapsed)
+        requests = join(without_repeats(standing))
+        # Whatever else is a request span is a part of one that stands, here or elsewhere.
+        others = len(collapsed.owner) - len(requests)
         results = {
             "request": len(requests),
-            "part": siblings + sum(len(rows) for claim in claims for _, rows in claim.parts),
+            "part": others + sum(len(rows) for claim in claims for _, rows in claim.parts),
             "probe": sum(len(claim.probes) for claim in claims),
             "unmatched": int(np.count_nonzero(unmatched)),
         }
-        return Recognised(requests=requests, engines=engines_of(spans), results=results, flags=_flags(spans))
+        homeless = collapsed.owner == NOBODY
+        of_others = stages_of(collapsed.batch.take(homeless)) if homeless.any() else NO_STAGE_TIMES
+        return Recognised(
+            requests=requests,
+            roles=self.roles(spans, claims) | collapsed.roles,
+            results=results,
+            flags=_flags(spans),
+            stages=concat_stages([told.stages, of_others]),
+            doubts={},
+        )
 
     def claims(self, spans: SpanBatch) -> tuple[Sequence[Claim], Mask]:
         """What each convention claims, at least one of them, and what none does."""
         free = np.ones(len(spans), dtype=np.bool_)
         claims = []
-        for convention in CONVENTIONS:
+        for convention in self.conventions:
             claim = self._claim(convention, spans, free)
             if len(claim.requests) or len(claim.probes) or claim.parts:
                 claims.append(claim)
@@ -106,24 +150,126 @@ class Recognition:
         parts = [(part, rows) for part, rows in taken if len(rows)]
         return Claim(convention=convention, requests=requests, probes=probes, parts=parts)
 
-    def records(self, spans: SpanBatch, claim: Claim, told: Provenances | None = None) -> RequestBatch:
-        """The claimed requests, a row each; *told* is filled with where their numbers come from."""
-        parts = {part.field: as_children(spans, rows, claim.requests) for part, rows in claim.parts if part.field}
-        return records_of(_rows(spans, claim.requests), claim.convention, self._declared, parts, told)
+    def told(self, spans: SpanBatch, claims: Sequence[Claim], provenances: Provenances | None = None) -> Told:
+        """
+        The claimed request spans, a row each.
+
+        Args:
+            spans: of one export.
+            claims: of the conventions, at least one.
+            provenances: filled with where their numbers come from, per row.
+        """
+        batches, stages, prefill = list[RequestBatch](), list[StageTimes](), list[NDArray[np.uint8]]()
+        of_claims = list[tuple[int, Provenances]]()
+        for claim in claims:
+            parts, unowned = _fills(spans, claim)
+            own: Provenances | None = None if provenances is None else {}
+            rows = _rows(spans, claim.requests)
+            batches.append(records_of(rows, claim.convention, self._declared, parts, own))
+            prefill.append(_prefill(rows, claim.convention))
+            of_claims.append((len(rows), own or {}))
+            stages += unowned
+        if provenances is not None:
+            provenances.update(_side_by_side(of_claims))
+        every = Every(
+            batch=_maybe_prefill(concat(batches), np.concatenate(prefill)),
+            rows=np.concatenate([claim.requests for claim in claims]),
+            conventions=tuple(claim.convention for claim in claims),
+            of=np.repeat(np.arange(len(claims)), [len(claim.requests) for claim in claims]),
+            prefill=np.concatenate(prefill),
+        )
+        return Told(every=every, stages=concat_stages(stages))
+
+    def standing(self, collapsed: Collapsed) -> RequestBatch:
+        """The rows that stand, with a model where the operator named one."""
+        stands = collapsed.stands
+        batch = collapsed.batch if stands.all() else collapsed.batch.take(stands)
+        return named_by_service(batch, self._declared)
+
+    def roles(self, spans: SpanBatch, claims: Sequence[Claim]) -> frozenset[tuple[str, Role]]:
+        """What the spans show of the services they are of."""
+        scopes = {scope for scope in spans.scope.values if scope.startswith(self._engine_scopes)}
+        roles = _roles(spans, np.flatnonzero(spans.scope.among(scopes)), Role.ENGINE) if scopes else frozenset()
+        for claim in claims:
+            if claim.convention.is_below:
+                roles |= _roles(spans, claim.requests, Role.BELOW)
+            for part, rows in claim.parts:
+                if part.is_below:
+                    roles |= _roles(spans, rows, Role.BELOW)
+        return roles
 
 
-def engines_of(spans: SpanBatch) -> frozenset[str]:
-    """Services in which an engine spoke, by any of its spans."""
-    scopes = {scope for scope in spans.scope.values if scope.startswith(_ENGINE_SCOPES)}
-    codes = np.unique(spans.service.codes[spans.scope.among(scopes)]).tolist()
-    named = (spans.service.values[code] for code in codes)
-    return frozenset(service for service in named if len(service) <= _LONGEST_SERVICE)
+def _fills(spans: SpanBatch, claim: Claim) -> tuple[Parts, Sequence[StageTimes]]:
+    """What the parts of a claim fill, and the times of those whose request is elsewhere."""
+    wanted = [(fill, rows) for part, rows in claim.parts for fill in part.fills]
+    if not wanted:
+        return (), ()
+    above = claim.above(spans)
+    owned = [(fill, filling(spans, fill, rows, above)) for fill, rows in wanted]
+    return _united(owned), [*_unowned(spans, claim, wanted, above)]
 
 
-def _keys(selector_keys: frozenset[str]) -> Keys:
-    span = frozenset(key for convention in CONVENTIONS for key in convention.keys)
-    resource = frozenset(key for convention in CONVENTIONS for key in convention.resource_keys)
-    return Keys(span=span | selector_keys, resource=resource | selector_keys)
+def _united(parts: Parts) -> Parts:
+    """One entry a field: the parts of all kinds that fill it in the same way."""
+    kinds: dict[tuple[str, Measured], list[int]] = {}
+    for at, (fill, _) in enumerate(parts):
+        kinds.setdefault((fill.field, fill.measured), []).append(at)
+    return [(parts[at[0]][0], concat_spans([parts[each][1] for each in at])) for at in kinds.values()]
+
+
+def _unowned(spans: SpanBatch, claim: Claim, wanted: Sequence[tuple[Fill, Ints]], above: Ints) -> Iterator[StageTimes]:
+    """Time in stages below no request of this export."""
+    for fill, rows in wanted:
+        alone = rows[above[rows] == NOBODY]
+        if fill.measured is not Measured.TIME or not alone.size:
+            continue
+        start, end = fill.interval(spans, alone)
+        parts = replace(spans.take(alone), start_ns=start, end_ns=end)
+        kept, times = orphaned(parts)
+        yield StageTimes(
+            end_ns=parts.end_ns[kept],
+            duration_ns=times,
+            view=np.full(len(kept), claim.convention.view, dtype=np.uint8),
+            service=parts.service.take(kept),
+            stage=texts_of([fill.field] * len(kept)),
+        )
+
+
+def _prefill(spans: SpanBatch, convention: Convention) -> NDArray[np.uint8]:
+    if convention.prefill is None:
+        return np.full(len(spans), NOT_PREFILL, dtype=np.uint8)
+    return convention.prefill(spans)
+
+
+def _maybe_prefill(batch: RequestBatch, prefill: NDArray[np.uint8]) -> RequestBatch:
+    """The batch with those marked that may be first halves of requests."""
+    is_maybe = prefill == MAY_BE_PREFILL
+    return replace(batch, layer=np.where(is_maybe, np.uint8(Layer.PREFILL), batch.layer)) if is_maybe.any() else batch
+
+
+def _side_by_side(of_claims: Sequence[tuple[int, Provenances]]) -> Provenances:
+    """Where numbers come from, of several claims one after the other."""
+    names = sorted({name for _, own in of_claims for name in own})
+    return {
+        name: np.concatenate([own.get(name, np.zeros(rows, dtype=np.uint8)) for rows, own in of_claims])
+        for name in names
+    }
+
+
+def _roles(spans: SpanBatch, rows: Ints, role: Role) -> frozenset[tuple[str, Role]]:
+    return roles_of(spans.service, np.unique(spans.service.codes[rows]).tolist(), role)
+
+
+def _keys(conventions: Sequence[Convention], declared: Declared) -> Keys:
+    span = frozenset(key for convention in conventions for key in convention.keys)
+    resource = frozenset(key for convention in conventions for key in convention.resource_keys)
+    declared_keys = declared.selector_keys.union(declared.model_keys)
+    return Keys(
+        span=span | declared_keys,
+        resource=resource | declared_keys,
+        events=frozenset(name for convention in conventions for name in convention.events),
+        lists=frozenset(key for convention in conventions for key in convention.reads_lists),
+    )
 
 
 def _taken(match: Match, spans: SpanBatch, free: Mask) -> Ints:

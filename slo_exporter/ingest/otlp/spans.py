@@ -5,14 +5,14 @@ Only asked-for attribute keys have a column; all others were skipped unread.
 Row i of every column is the same span.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slo_exporter.sli.records import Ints, Mask, Texts, Words
+from slo_exporter.sli.records import Ints, Mask, Texts, Words, concat_texts
 
 
 class ValueKind(IntEnum):
@@ -94,3 +94,23 @@ class SpanBatch:
             events={name: times[rows] for name, times in self.events.items()},
             lost_events=None if self.lost_events is None else self.lost_events[rows],
         )
+
+
+def concat_spans(batches: Sequence[SpanBatch]) -> SpanBatch:
+    """Spans of one export one after the other, at least one batch, without attributes and events."""
+    if len(batches) == 1:
+        return batches[0]
+    return SpanBatch(
+        trace_id=np.concatenate([b.trace_id for b in batches]),
+        span_id=np.concatenate([b.span_id for b in batches]),
+        parent_id=np.concatenate([b.parent_id for b in batches]),
+        start_ns=np.concatenate([b.start_ns for b in batches]),
+        end_ns=np.concatenate([b.end_ns for b in batches]),
+        kind=np.concatenate([b.kind for b in batches]),
+        status=np.concatenate([b.status for b in batches]),
+        name=concat_texts([b.name for b in batches]),
+        scope=concat_texts([b.scope for b in batches]),
+        service=concat_texts([b.service for b in batches]),
+        attributes={},
+        resource={},
+    )

@@ -1,6 +1,6 @@
 """One export, span by span: which is a record, and why every other is none."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
@@ -10,24 +10,32 @@ import numpy as np
 from slo_exporter.ingest.otlp.conventions.convention import Part
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances
 from slo_exporter.ingest.otlp.conventions.match import Match
-from slo_exporter.ingest.otlp.conventions.parts import requests_above
+from slo_exporter.ingest.otlp.conventions.parts import WALLED
 from slo_exporter.ingest.otlp.conventions.texts import text_of
 from slo_exporter.ingest.otlp.explanation import Ignored, Record
+from slo_exporter.ingest.otlp.layers import Collapsed, Every, collapse
 from slo_exporter.ingest.otlp.near_miss import nearest_miss, what_is_missing
-from slo_exporter.ingest.otlp.recognition import Claim, Recognition, engines_of
+from slo_exporter.ingest.otlp.recognition import Claim, Recognition
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import Admission
 from slo_exporter.sli.joining import first_rows, join, requests_of
-from slo_exporter.sli.records import MISSING, Ints, Outcome, RequestBatch, Texts, View, concat, texts_of
+from slo_exporter.sli.records import MISSING, Ints, Outcome, RequestBatch, Texts, View, texts_of
 
 _PROBE: Final = "a probe: its route is one of ignore_routes"
 _TWICE: Final = "repeated: the same span stands before it in this export"
 _BEFORE: Final = "repeated: the same span came in an earlier export"
 _ID_BEFORE: Final = "same request id as a request of an earlier export, and their times overlap: it counted there"
+_REPEATS: Final = "a worker of a higher rank: it repeats what the first one tells"
 _YIELDS: Final = (
     "yields to the engine: this service has one, whose own spans stand for what went well;"
     " it counts for SLOs that select on HTTP"
 )
+
+
+_BEHIND: Final = (
+    "work of an engine behind another service: what stands in front of it counts; its stages are in the breakdown"
+)
+_FIRST_HALF: Final = "it prefilled: another engine goes on with the request, which counts there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +61,24 @@ class Verdicts:
         self._spans = spans
         self._records: dict[int, Record] = {}
         self._reasons: dict[int, str] = {}
+        self._recognition = recognition
         claims, unmatched = recognition.claims(spans)
-        batches: list[RequestBatch] = []
-        self._sources: list[_Source] = []
-        for claim in claims:
-            told: Provenances = {}
-            batches.append(recognition.records(spans, claim, told))
-            self._sources += _sources(spans, claim, told)
-        self._requests = concat(batches)
-        self._provenances = {source.row: source.provenance for source in self._sources}
+        provenances: Provenances = {}
+        every = recognition.told(spans, claims, provenances).every
+        collapsed = collapse(spans, every, provenances)
+        self._requests = recognition.standing(collapsed)
+        self._roles = recognition.roles(spans, claims) | collapsed.roles
+        sources = [source for claim in claims for source in _sources(spans, claim)]
+        for at, source in enumerate(sources):
+            found = ((name, int(column[at])) for name, column in provenances.items())
+            source.provenance.update((name, Provenance(value)) for name, value in found if value)
+        self._sources = [sources[at] for at in np.flatnonzero(collapsed.stands).tolist()]
+        self._provenances = {source.row: source.provenance for source in sources}
         for claim in claims:
             self._explain(claim)
+        self._explain_layers(every, collapsed)
         for row in np.flatnonzero(unmatched).tolist():
-            self._reasons[row] = nearest_miss(self._span(row))
+            self._reasons[row] = nearest_miss(self._span(row), recognition.conventions)
 
     def records(self) -> list[Record]:
         """What counts, in the order of the spans."""
@@ -91,15 +104,18 @@ class Verdicts:
             self._reasons[self._sources[at].row] = _TWICE
         unique = self._requests.take(first)
         joined = join(unique)
-        admitted = admission.admit([(joined, engines_of(self._spans))], now_ns=0).requests
+        admitted = admission.admit([(joined, self._roles)], now_ns=0)
         admission.keep()
-        yields = dict(zip(admitted.fingerprint.tolist(), admitted.shadowed.tolist(), strict=True))
+        yields = dict(zip(admitted.requests.fingerprint.tolist(), admitted.requests.shadowed.tolist(), strict=True))
+        behind = frozenset(admitted.behind.fingerprint.tolist())
         marks = joined.fingerprint.tolist()
         for at, group in enumerate(_groups(unique)):
             sources = [self._sources[number] for number in first[group].tolist()]
             joins = f"part of {self._called(sources[0].row)}: same request id, and their times overlap"
             self._reasons |= {source.row: joins for source in sources[1:]}
-            if yields.get(marks[at], True):
+            if marks[at] in behind:
+                self._reasons[sources[0].row] = _BEHIND
+            elif yields.get(marks[at], True):
                 not_new = _BEFORE if marks[at] in earlier else _ID_BEFORE
                 self._reasons[sources[0].row] = _YIELDS if marks[at] in yields else not_new
             else:
@@ -120,7 +136,7 @@ class Verdicts:
             span_id=f"{joined.span_id[at]:016x}",
             numbers=numbers,
             outcome=Outcome(joined.outcome[at]),
-            provenance={name: next(s.provenance[name] for s in sources if name in s.provenance) for name in numbers},
+            provenance=_provenance(sources, numbers, joined.model.at(at)),
             flags=("negative_duration",) if is_negative else (),
         )
 
@@ -128,7 +144,7 @@ class Verdicts:
         """Say why the probes and the parts of a convention are no requests."""
         for row in claim.probes.tolist():
             self._reasons[row] = _PROBE
-        above = requests_above(self._spans, claim.requests).tolist()
+        above = claim.above(self._spans).tolist()
         for part, rows in claim.parts:
             for row in rows.tolist():
                 self._reasons[row] = self._reason_of_part(claim, part, row, above[row])
@@ -138,10 +154,27 @@ class Verdicts:
         higher_rank = what_is_missing(of_first_rank, self._span(row))
         if higher_rank:
             return higher_rank[0]
+        if owner == WALLED:
+            return _REPEATS
         if owner < 0:
             return f"a part in {claim.convention.framework}, never a request; none stands above it in this export"
-        is_used = self._provenances[owner].get(part.field) is Provenance.PART and not self._is_negative(row)
-        return f"part of {self._called(owner)}" + (f", fills {part.field}" if is_used else "")
+        told = self._provenances[owner]
+        fields = [fill.field for fill in part.fills if told.get(fill.field) is Provenance.PART]
+        is_used = bool(fields) and not self._is_negative(row)
+        return f"part of {self._called(owner)}" + (f", fills {' and '.join(fields)}" if is_used else "")
+
+    def _explain_layers(self, every: Every, collapsed: Collapsed) -> None:
+        """Say why request spans are none that stand."""
+        rows = every.rows.tolist()
+        for at in np.flatnonzero(~collapsed.stands).tolist():
+            owner, convention = int(collapsed.owner[at]), every.conventions[int(every.of[at])]
+            if owner >= 0:
+                reason = f"part of {self._called(rows[owner])}: the same request, a layer of its own"
+            elif convention.counts:
+                reason = _FIRST_HALF
+            else:
+                reason = f"a part in {convention.framework}, never a request; none stands above it in this export"
+            self._reasons[rows[at]] = reason
 
     def _is_negative(self, row: int) -> bool:
         return bool(self._spans.start_ns[row] > self._spans.end_ns[row])
@@ -163,11 +196,19 @@ def _alone(text: Texts) -> Texts:
     return texts_of([text.at(0)])
 
 
-def _sources(spans: SpanBatch, claim: Claim, told: Provenances) -> Iterator[_Source]:
+def _sources(spans: SpanBatch, claim: Claim) -> Iterator[_Source]:
     ids = text_of(spans.attributes.get(claim.convention.request_id), len(spans))
-    for at, row in enumerate(claim.requests.tolist()):
-        provenance = {name: Provenance(column[at]) for name, column in told.items() if column[at]}
-        yield _Source(row, ids.at(row), provenance)
+    for row in claim.requests.tolist():
+        yield _Source(row, ids.at(row), {})
+
+
+def _provenance(sources: Sequence[_Source], numbers: Mapping[str, int], model: str | None) -> dict[str, Provenance]:
+    """Where each number and the model come from; a model that no span named is the operator's."""
+    found: dict[str, Provenance] = {}
+    for source in reversed(sources):
+        found |= source.provenance
+    told = {name: found.get(name, Provenance.DERIVED) for name in numbers}
+    return told if model is None else {**told, "model": found.get("model", Provenance.DERIVED)}
 
 
 def _groups(batch: RequestBatch) -> Sequence[Ints]:

@@ -1,26 +1,36 @@
 """
 The number fields of requests, each from the first source that has a value.
 
-In order of precedence: an attribute of the request span, its parts, what is
-derived from other fields. ``e2e`` comes from an attribute, else from the span.
+In order of precedence: an attribute of the request span, its parts, its events,
+what is derived from other fields. ``e2e`` comes last from the span's own time.
+Where an attribute tells less exactly what parts tell, `Convention.parts_first` names the field.
 """
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping, Sequence
 from enum import IntEnum
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Source
-from slo_exporter.ingest.otlp.conventions.numbers import counts, durations, known_only, numbers, span_durations
-from slo_exporter.ingest.otlp.conventions.parts import Parts, time_in_parts
+from slo_exporter.ingest.otlp.conventions.convention import TEXT, Between, Convention, Derived, Source
+from slo_exporter.ingest.otlp.conventions.numbers import (
+    LONGEST_NS,
+    Floats,
+    counts,
+    durations,
+    known_only,
+    members,
+    nanoseconds_of_texts,
+    numbers,
+    span_durations,
+)
+from slo_exporter.ingest.otlp.conventions.parts import Parts, measured
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.quantity import UNIT_NS
 from slo_exporter.sli.records import FIELDS, MISSING, Ints, Kind
 
-NO_PARTS: Final[Parts] = MappingProxyType({})
+NO_PARTS: Final[Parts] = ()
 
 
 class Provenance(IntEnum):
@@ -49,21 +59,46 @@ def fields_of(
         parts: the part spans of the same export, by the field that they fill.
         told: filled with where each value comes from; costs nothing when not asked for.
     """
-    filling = _Filling(told)
-    filling.from_attributes(spans, convention.fields)
-    for field, spans_of_field in parts.items():
-        filling.fill(field, time_in_parts(spans, spans_of_field), Provenance.PART)
+    filling = _Filling(len(spans), told)
+    for fill, of_parts in parts:
+        if fill.field in convention.parts_first:
+            filling.fill(fill.field, measured(spans, fill, of_parts), Provenance.PART)
+    filling.from_attributes(spans, convention.sources)
+    for fill, of_parts in parts:
+        filling.fill(fill.field, measured(spans, fill, of_parts), Provenance.PART)
+    for between in convention.betweens:
+        filling.fill(between.field, _between(spans, between), Provenance.EVENT)
     filling.fill("e2e", span_durations(spans), Provenance.SPAN)
-    for derived in convention.derived:
-        filling.derive(derived, spans, convention.sequences)
+    if not convention.derives_late:
+        for derived in convention.derived:
+            filling.derive(derived, _sequences(spans, convention.sequences))
     return filling.fields
+
+
+def derive(
+    fields: dict[str, Ints], convention: Convention, spans: SpanBatch, rows: Ints, told: Provenances | None
+) -> None:
+    """Fill at *rows* of *fields* what *convention* derives; *spans* are those of the rows."""
+    size = len(next(iter(fields.values())))
+    own = None if told is None else {name: column[rows] for name, column in told.items()}
+    filling = _Filling(len(rows), own)
+    filling.fields.update((name, column[rows]) for name, column in fields.items())
+    for derived in convention.derived:
+        filling.derive(derived, _sequences(spans, convention.sequences))
+    for name, column in filling.fields.items():
+        fields.setdefault(name, np.full(size, MISSING, dtype=np.int64))[rows] = column
+    if told is None:
+        return
+    for name, sources in (own or {}).items():
+        told.setdefault(name, np.zeros(size, dtype=np.uint8))[rows] = sources
 
 
 class _Filling:
     """Fields on their way to being full."""
 
-    def __init__(self, told: Provenances | None) -> None:
+    def __init__(self, rows: int, told: Provenances | None) -> None:
         self.fields: dict[str, Ints] = {}
+        self._nothing = np.full(rows, MISSING, dtype=np.int64)
         self._told = told
 
     def fill(self, field: str, column: Ints, source: Provenance | NDArray[np.uint8]) -> None:
@@ -74,38 +109,41 @@ class _Filling:
             known = self._told.get(field, np.zeros(len(column), dtype=np.uint8))
             self._told[field] = np.where((known == 0) & (column != MISSING), source, known).astype(np.uint8)
 
-    def from_attributes(self, spans: SpanBatch, sources: Mapping[str, Source]) -> None:
+    def from_attributes(self, spans: SpanBatch, sources: Sequence[tuple[str, Source]]) -> None:
         """All durations at once, one row a key: a step of numpy costs the same for one and for ten."""
-        rows = len(spans)
         timed = [
             (field, key, source)
-            for field, source in sources.items()
+            for field, source in sources
             if FIELDS[field] is Kind.DURATION
             for key in _present(source, spans)
         ]
         if timed:
-            values = np.stack([numbers(spans.attributes.get(key), rows) for _, key, _ in timed])
-            units = np.array([[UNIT_NS[source.unit]] for _, _, source in timed])
+            values = np.stack([_values(spans, key, source) for _, key, source in timed])
+            units = np.array([[1 if source.unit == TEXT else UNIT_NS[source.unit]] for _, _, source in timed])
             no_zero = np.array([[source.zero_is_missing] for _, _, source in timed])
             columns = durations(values, units)
             columns = np.where(no_zero & (columns == 0), MISSING, columns)
             for (field, _, _), column in zip(timed, columns, strict=True):
                 self.fill(field, column, Provenance.ATTRIBUTE)
-        for field, source in sources.items():
+        for field, source in sources:
             if FIELDS[field] is Kind.COUNT:
                 for key in _present(source, spans):
-                    self.fill(field, counts(numbers(spans.attributes.get(key), rows)), Provenance.ATTRIBUTE)
+                    self.fill(field, counts(_values(spans, key, source)), Provenance.ATTRIBUTE)
 
-    def derive(self, derived: Derived, spans: SpanBatch, sequences: str) -> None:
+    def derive(self, derived: Derived, sequences: Ints | int) -> None:
         """Fill a field from others."""
         column = self._sum(derived)
         if derived.per_gap:
-            tokens = self.fields["completion_tokens"]
-            column = _per_gap(column, tokens, _sequences(spans, sequences))
+            column = _per_gap(column, self._known("completion_tokens"), sequences)
+        if derived.over:
+            column = _quotient(column, self._known(derived.over))
         self.fill(derived.field, column, self._source(derived))
 
+    def _known(self, field: str) -> Ints:
+        return self.fields.get(field, self._nothing)
+
     def _sum(self, derived: Derived) -> Ints:
-        columns = [self.fields[name] for name in (*derived.plus, *derived.minus)]
+        columns = [self._known(name) for name in (*derived.plus, *derived.minus)]
         if len(columns) == 1:
             return columns[0]
         signs = [1] * len(derived.plus) + [-1] * len(derived.minus)
@@ -115,8 +153,10 @@ class _Filling:
 
     def _source(self, derived: Derived) -> Provenance | NDArray[np.uint8]:
         """A field that is another one under a second name comes from where that comes from."""
-        is_name = not derived.minus and not derived.per_gap and len(derived.plus) == 1
-        return self._told[derived.plus[0]] if is_name and self._told is not None else Provenance.DERIVED
+        is_name = not derived.minus and not derived.per_gap and not derived.over and len(derived.plus) == 1
+        if not is_name or self._told is None:
+            return Provenance.DERIVED
+        return self._told.get(derived.plus[0], np.zeros(len(self._nothing), dtype=np.uint8))
 
 
 def _present(source: Source, spans: SpanBatch) -> tuple[str, ...]:
@@ -124,10 +164,36 @@ def _present(source: Source, spans: SpanBatch) -> tuple[str, ...]:
     return (source.key, *(key for key in source.also if key in spans.attributes))
 
 
+def _values(spans: SpanBatch, key: str, source: Source) -> Floats:
+    """The numbers of one key, in the unit of its source; nanoseconds where each text has its own."""
+    attribute, rows = spans.attributes.get(key), len(spans)
+    if source.member:
+        return members(attribute, source.member, rows)
+    return nanoseconds_of_texts(attribute, rows) if source.unit == TEXT else numbers(attribute, rows)
+
+
+def _between(spans: SpanBatch, between: Between) -> Ints:
+    """The time from one event to another; missing where one is, or before the other."""
+    nowhere = np.full(len(spans), MISSING, dtype=np.int64)
+    begins = spans.events.get(between.begins, nowhere) if between.begins else spans.start_ns
+    ends = spans.events.get(between.ends, nowhere)
+    known = (begins != MISSING) & (ends != MISSING) & (ends >= begins)
+    if between.is_first and spans.lost_events is not None:
+        known &= ~spans.lost_events
+    times = np.where(known, ends - np.where(known, begins, 0), 0)
+    return known_only(known & (times < LONGEST_NS), times)
+
+
 def _sequences(spans: SpanBatch, key: str) -> Ints | int:
     """How many sequences share the tokens of each request."""
     column = spans.attributes.get(key)
     return 1 if column is None else np.maximum(counts(numbers(column, len(spans))), 1)
+
+
+def _quotient(total: Ints, each: Ints) -> Ints:
+    """How many of *each* make *total*, the nearest whole number."""
+    known = (total != MISSING) & (each > 0)
+    return known_only(known, np.rint(np.where(known, total, 0) / np.where(known, each, 1)).astype(np.int64))
 
 
 def _per_gap(total: Ints, tokens: Ints, sequences: Ints | int) -> Ints:

@@ -29,6 +29,7 @@ OPERATIONS: Final = frozenset({"chat", "text_completion", "generate_content", "e
 GEN_AI: Final = Convention(
     framework="gen_ai",
     view=View.CLIENT,
+    nests=True,
     requests=Match(texts={_OPERATION: OPERATIONS}, kinds=frozenset({CLIENT, INTERNAL})),
     fields={
         "ttft": Source("gen_ai.response.time_to_first_chunk", "s", zero_is_missing=True),

@@ -19,7 +19,7 @@ from slo_exporter.ingest.otlp.conventions.match import INTERNAL, SERVER, Match
 from slo_exporter.ingest.otlp.conventions.numbers import counts, numbers
 from slo_exporter.ingest.otlp.conventions.texts import text_of
 from slo_exporter.ingest.otlp.spans import SpanBatch, ValueKind
-from slo_exporter.sli.records import Ints, Mask, Outcome
+from slo_exporter.sli.records import Ints, Layer, Mask, Outcome
 
 _STATUS_CODES: Final = ("http.response.status_code", "http.status_code")
 _ERROR_TYPE: Final = "error.type"
@@ -100,7 +100,7 @@ HTTP_SERVER: Final = Convention(
     # ASGI instrumentation writes a span per message of a request or response.
     parts=(Part(match=Match(kinds=frozenset({INTERNAL}), attributes=("asgi.event.type",))),),
     probe=is_probe,
-    yields=True,
+    layer=Layer.HTTP,
     outcome=outcome,
     also_reads=(*_STATUS_CODES, _ERROR_TYPE, *_PATHS, *_URLS),
 )

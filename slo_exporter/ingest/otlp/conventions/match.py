@@ -1,5 +1,6 @@
 """Which spans a convention means: conditions as data, asked of whole columns."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,6 +22,9 @@ class Match:
     """Which spans: those for which all holds that is asked. What is left empty is not asked."""
 
     scopes: frozenset[str] = frozenset()
+    scope_prefixes: tuple[str, ...] = ()
+    """The scope begins with one of these."""
+    services: frozenset[str] = frozenset()
     attributes: tuple[str, ...] = ()
     """The span has a value for any of these keys."""
     texts: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -32,6 +36,8 @@ class Match:
     names: frozenset[str] = frozenset()
     first_words: frozenset[str] = frozenset()
     """The name up to its first blank is one of these."""
+    pattern: str = ""
+    """All of the name matches this regular expression."""
     ranks: tuple[str, ...] = ()
     """
     Keys of the number of a worker among several that tell the same.
@@ -46,6 +52,8 @@ class Match:
 
     def mask(self, spans: SpanBatch) -> Mask:
         """The spans that match."""
+        if not self._may_match(spans):
+            return np.zeros(len(spans), dtype=np.bool_)
         mask = np.ones(len(spans), dtype=np.bool_)
         for condition, ask in _QUESTIONS.items():
             asked = getattr(self, condition)
@@ -54,6 +62,15 @@ class Match:
                 if not mask.any():
                     break
         return mask
+
+    def _may_match(self, spans: SpanBatch) -> bool:
+        """Few look-ups rule out most exports before any span is looked at."""
+        return not (
+            (self.scopes and self.scopes.isdisjoint(spans.scope.values))
+            or (self.names and self.names.isdisjoint(spans.name.values))
+            or (self.attributes and not any(key in spans.attributes for key in self.attributes))
+            or not all(key in spans.attributes for key in self.texts)
+        )
 
 
 def rank_of(spans: SpanBatch, key: str) -> Floats:
@@ -87,14 +104,22 @@ def _is_first(spans: SpanBatch, keys: Collection[str]) -> Mask:
     return ~above
 
 
+def _is_like(names: Texts, pattern: str) -> Mask:
+    matches = re.compile(pattern).fullmatch
+    return names.among({name for name in names.values if matches(name)})
+
+
 _QUESTIONS: Final[Mapping[str, Callable[..., Mask]]] = {
     "scopes": lambda spans, asked: spans.scope.among(asked),
+    "scope_prefixes": lambda spans, asked: spans.scope.among({s for s in spans.scope.values if s.startswith(asked)}),
+    "services": lambda spans, asked: spans.service.among(asked),
     "attributes": _has_any,
     "texts": _has_texts,
     "kinds": lambda spans, asked: np.isin(spans.kind, list(asked)),
     "absent": lambda spans, asked: ~_has_any(spans, asked),
     "names": lambda spans, asked: spans.name.among(asked),
     "first_words": lambda spans, asked: _begins(spans.name, asked),
+    "pattern": lambda spans, asked: _is_like(spans.name, asked),
     "ranks": _is_first,
 }
 """How each condition of a `Match` is asked: what most exports fail, and what costs least, first."""

@@ -5,13 +5,16 @@ A number is a NUMBER, or a TEXT that reads as one; what is not finite, not
 whole where it must be, negative or absurdly large is missing.
 """
 
+import json
 import re
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch, ValueKind
+from slo_exporter.sli.quantity import UNIT_NS
 from slo_exporter.sli.records import MISSING, Ints, Mask
 
 LONGEST_NS: Final = 10**18
@@ -19,9 +22,20 @@ LONGEST_NS: Final = 10**18
 MOST: Final = 10**8
 """Counts above are missing: no request has so many tokens."""
 
+_LARGE: Final = 2.0**63
+
 Floats = NDArray[np.float64]
 _NUMERIC: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """Read in one way only: a long text costs its length."""
+_DURATION: Final = re.compile(r"(\d{1,19}(?:\.\d{1,19})?)(ns|us|\u00b5s|\u03bcs|ms|s)", re.ASCII)
+"""
+A duration as Rust's Debug and Go's String write one of a single unit.
+
+The micro sign and the Greek letter are both in use.
+"""
+_MICRO: Final = str.maketrans("\u00b5\u03bc", "uu")
+_LONGEST_JSON: Final = 4096
+"""Characters of a JSON text that is read; usage is a few dozen."""
 
 
 def span_durations(spans: SpanBatch) -> Ints:
@@ -40,13 +54,51 @@ def numbers(attribute: Attribute | None, rows: int) -> Floats:
     values = np.where(is_number, attribute.number, np.nan)
     in_text = np.flatnonzero(attribute.kind == ValueKind.TEXT)
     if in_text.size:
-        parsed = np.array([_parsed(text) for text in attribute.text.values])
-        values[in_text] = parsed[attribute.text.codes[in_text]]
+        values[in_text] = _of_texts(attribute, _parsed)[in_text]
     return values
+
+
+def nanoseconds_of_texts(attribute: Attribute | None, rows: int) -> Floats:
+    """The nanoseconds of texts such as ``12.3ms``, NaN where there is none."""
+    return np.full(rows, np.nan) if attribute is None else _of_texts(attribute, _parsed_duration)
+
+
+def members(attribute: Attribute | None, member: str, rows: int) -> Floats:
+    """The number *member* of JSON objects in texts, NaN where there is none."""
+    if attribute is None:
+        return np.full(rows, np.nan)
+    return _of_texts(attribute, lambda text: _parsed_member(text, member))
+
+
+def _of_texts(attribute: Attribute, parse: Callable[[str], float]) -> Floats:
+    """*parse* of each text, once a distinct one; NaN elsewhere."""
+    words = attribute.words()
+    wanted = np.zeros(len(words.values) + 1, dtype=np.bool_)
+    wanted[words.codes] = True
+    parsed = [parse(text) if asked else np.nan for text, asked in zip(words.values, wanted.tolist(), strict=False)]
+    return np.array([*parsed, np.nan])[words.codes]
 
 
 def _parsed(text: str) -> float:
     return float(text) if _NUMERIC.fullmatch(text) else np.nan
+
+
+def _parsed_duration(text: str) -> float:
+    found = _DURATION.fullmatch(text)
+    return float(found[1]) * UNIT_NS[found[2].translate(_MICRO)] if found else np.nan
+
+
+def _parsed_member(text: str, member: str) -> float:
+    if len(text) > _LONGEST_JSON:
+        return np.nan
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return np.nan
+    value = document.get(member) if isinstance(document, dict) else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return np.nan
+    return float(value) if abs(value) < _LARGE else np.nan
 
 
 def durations(values: Floats, unit_ns: int | Ints) -> Ints:

@@ -5,47 +5,90 @@ A part need not be a child of its request: it belongs to the nearest one above
 it, as far as the spans between them came in the same export.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
+from slo_exporter.ingest.otlp.conventions.fill import Fill, Measured
 from slo_exporter.ingest.otlp.conventions.numbers import LONGEST_NS, known_only
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.records import MISSING, Ints, Words
 from slo_exporter.sli.seen import mix
 
-Parts = Mapping[str, SpanBatch]
-"""The part spans of one export, by the field that they fill, each as a child of its request."""
+Parts: TypeAlias = Sequence[tuple[Fill, SpanBatch]]
+"""What fills which field: part spans of one export, each as a child of its request."""
+
+WALLED = -2
+"""Instead of a request: none is asked for, since something between the two repeats another."""
 
 
-def requests_above(spans: SpanBatch, requests: Ints) -> Ints:
+def requests_above(spans: SpanBatch, requests: Ints, walls: Ints | None = None) -> Ints:
     """
     Per span of an export the row of the nearest of *requests*, rows too, above it; -1 where there is none.
 
-    Every span points at its parent and every request at itself; each round doubles
-    how far all of them point, so neither a long chain nor a circle costs more.
+    Below one of *walls*, and in it, it is `WALLED`. Every span points at its parent
+    and every request at itself; each round doubles how far all of them point, so
+    neither a long chain nor a circle costs more.
     """
     nowhere = len(spans)
-    is_request = np.zeros(nowhere + 1, dtype=np.bool_)
-    is_request[requests] = True
-    order = np.argsort(~is_request[:nowhere], kind="stable")  # of spans that share an id a request comes first
+    stops = np.zeros(nowhere + 1, dtype=np.bool_)
+    stops[requests] = True
+    if walls is not None:
+        stops[walls] = True
+    order = np.argsort(~stops[:nowhere], kind="stable")  # of spans that share an id a request comes first
     ids, first = np.unique(_identity(spans, spans.span_id)[order], return_index=True)
     parents = _identity(spans, spans.parent_id)
     at = np.minimum(np.searchsorted(ids, parents), len(ids) - 1)
     above = np.append(np.where(ids[at] == parents, order[first[at]], nowhere), nowhere)
-    points_at = np.where(is_request, np.arange(nowhere + 1), above)
+    points_at = np.where(stops, np.arange(nowhere + 1), above)
     for _ in range(nowhere.bit_length()):
         points_at = points_at[points_at]
     nearest = points_at[above[:nowhere]]
-    return np.where(is_request[nearest], nearest, -1)
+    owner = np.where(stops[nearest], nearest, -1)
+    if walls is not None:
+        is_wall = np.zeros(nowhere + 1, dtype=np.bool_)
+        is_wall[walls] = True
+        owner[is_wall[owner] & (owner >= 0) | is_wall[:nowhere]] = WALLED
+    return owner
 
 
-def as_children(spans: SpanBatch, parts: Ints, requests: Ints) -> SpanBatch:
-    """The spans at the rows *parts*, as if each were a child of the one of *requests* above it."""
-    above = requests_above(spans, requests)[parts]
-    found = parts[above >= 0]
-    return replace(spans.take(found), parent_id=spans.span_id[above[above >= 0]])
+def as_children(spans: SpanBatch, parts: Ints, above: Ints) -> SpanBatch:
+    """The spans at the rows *parts*, as if each were a child of the request *above* it, see `requests_above`."""
+    owners = above[parts]
+    found = parts[owners >= 0]
+    return replace(spans.take(found), parent_id=spans.span_id[owners[owners >= 0]])
+
+
+def filling(spans: SpanBatch, fill: Fill, parts: Ints, above: Ints) -> SpanBatch:
+    """The spans at the rows *parts* that fill something, each as a child of its request, over its interval."""
+    owned = parts[above[parts] >= 0]
+    start, end = fill.interval(spans, owned)
+    return replace(as_children(spans, owned, above), start_ns=start, end_ns=end)
+
+
+def measured(spans: SpanBatch, fill: Fill, parts: SpanBatch) -> Ints:
+    """What *fill* tells of each of *spans*, requests, from its children among *parts*; `MISSING` where nothing."""
+    if fill.measured is Measured.TIME:
+        return time_in_parts(spans, parts)
+    parts = parts.take(parts.start_ns <= parts.end_ns)
+    owners, column = _identity(spans, spans.span_id), np.full(len(spans), MISSING, dtype=np.int64)
+    if not len(parts):
+        return column
+    is_first = fill.measured is Measured.UNTIL_FIRST
+    parents = _identity(parts, parts.parent_id)
+    order = np.argsort(parents, kind="stable")
+    distinct, heads, sizes = np.unique(parents[order], return_index=True, return_counts=True)
+    instants = (
+        np.minimum.reduceat(parts.start_ns[order], heads)
+        if is_first
+        else np.maximum.reduceat(parts.end_ns[order], heads)
+    )
+    at = np.minimum(np.searchsorted(distinct, owners), len(distinct) - 1)
+    times = instants[at] - spans.start_ns
+    known = (distinct[at] == owners) & (sizes[at] >= fill.at_least) & (times >= 0) & (times < LONGEST_NS)
+    return known_only(known, times)
 
 
 def time_in_parts(spans: SpanBatch, parts: SpanBatch) -> Ints:
@@ -85,3 +128,19 @@ def _unions(owners: Words, start: Ints, end: Ints) -> tuple[Words, Ints]:
     reached[heads] = start[heads]
     added = np.maximum(end - np.maximum(start, reached), 0)
     return distinct, np.add.reduceat(added, heads)
+
+
+def orphaned(parts: SpanBatch) -> tuple[Ints, Ints]:
+    """
+    Parts whose request is elsewhere, those under one parent together.
+
+    Returns:
+        A row of each group, and the union of its intervals, at least one.
+    """
+    rows = np.flatnonzero(parts.start_ns <= parts.end_ns)
+    if not rows.size:
+        return rows, rows
+    parts = parts.take(rows)
+    owners = _identity(parts, parts.parent_id)
+    _, times = _unions(owners, parts.start_ns, parts.end_ns)
+    return rows[np.unique(owners, return_index=True)[1]], times

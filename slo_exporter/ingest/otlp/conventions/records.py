@@ -5,16 +5,16 @@ The same for every framework: what differs stands in its `Convention`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from slo_exporter.ingest.otlp.conventions.convention import Convention
-from slo_exporter.ingest.otlp.conventions.fields import Provenances, fields_of
+from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances, fields_of
 from slo_exporter.ingest.otlp.conventions.parts import Parts
 from slo_exporter.ingest.otlp.conventions.texts import canonical, first_known, hash64, mapped, text_of
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.records import RequestBatch, Texts, Words
+from slo_exporter.sli.records import RequestBatch, Texts, Words, missing_texts
 from slo_exporter.sli.seen import mix
 
 
@@ -28,6 +28,14 @@ class Declared:
     """service.name → model, where neither span nor resource names one."""
     ignore_routes: tuple[str, ...]
     """HTTP routes that are probes; ``*`` at the end: any rest."""
+    model_keys: tuple[str, ...] = ()
+    """More keys of the model, on the span and then on the resource, after those that a framework writes."""
+    asked_model_first: bool = False
+    """What was asked for names the model before what answered."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Name of a model, or its beginning and ``*`` → the name to count it under."""
+    conventions: tuple[Convention, ...] = ()
+    """The operator's own, which come before those that are known here."""
 
 
 def records_of(
@@ -44,11 +52,15 @@ def records_of(
         spans: one row a request.
         convention: how their framework writes.
         declared: what the operator says.
-        parts: the part spans of the same export, by the field that they fill.
+        parts: the part spans of the same export, and what they fill.
         told: filled with where each number comes from, see `fields_of`.
     """
     rows = len(spans)
     service = hash64(spans.service)
+    ids = text_of(spans.attributes.get(convention.request_id), rows)
+    model = _model(spans, convention, declared)
+    if told is not None:
+        told["model"] = np.where(model.codes < 0, 0, Provenance.ATTRIBUTE).astype(np.uint8)
     return RequestBatch(
         # A negative interval would overlap nothing, not even itself.
         start_ns=np.minimum(spans.start_ns, spans.end_ns),
@@ -56,23 +68,48 @@ def records_of(
         trace_id=spans.trace_id,
         span_id=spans.span_id,
         fingerprint=_fingerprint(spans, service),
-        request_key=_request_key(spans, convention, service),
+        request_key=_keyed(ids, service ^ np.uint64(convention.view)),
         view=np.full(rows, convention.view, dtype=np.uint8),
         outcome=convention.outcome(spans),
-        yields=np.full(rows, convention.yields, dtype=np.bool_),
+        layer=np.full(rows, convention.layer, dtype=np.uint8),
+        pair_key=_pair_key(spans, convention, ids),
         shadowed=np.zeros(rows, dtype=np.bool_),
         service=spans.service,
-        model=_model(spans, convention, declared.models),
+        model=model,
         framework=Texts((convention.framework,), np.zeros(rows, dtype=np.int32)),
         fields=fields_of(spans, convention, parts, told),
         attributes={key: _attribute(spans, key) for key in declared.selector_keys},
     )
 
 
-def _model(spans: SpanBatch, convention: Convention, models: Mapping[str, str]) -> Texts:
-    columns = [source.get(key) for source in (spans.attributes, spans.resource) for key in convention.models]
-    of_service = mapped(spans.service, models.get)
-    return first_known([*(text_of(column, len(spans)) for column in columns), of_service])
+def _model(spans: SpanBatch, convention: Convention, declared: Declared) -> Texts:
+    keys = tuple(sorted(convention.models, key=_is_answer)) if declared.asked_model_first else convention.models
+    sources = (spans.attributes, spans.resource)
+    present = [source[key] for source in sources for key in (*keys, *declared.model_keys) if key in source]
+    return first_known([missing_texts(len(spans)), *(text_of(column, len(spans)) for column in present)])
+
+
+def named_by_service(batch: RequestBatch, declared: Declared) -> RequestBatch:
+    """The requests with the model that the operator gave their service, where none is known, under its alias."""
+    model = batch.model
+    if declared.models:
+        model = first_known([model, mapped(batch.service, declared.models.get)])
+    if declared.aliases:
+        model = mapped(model, lambda name: alias_of(name, declared.aliases))
+    return batch if model is batch.model else replace(batch, model=model)
+
+
+def _is_answer(key: str) -> bool:
+    return ".response." in key
+
+
+def alias_of(model: str, aliases: Mapping[str, str]) -> str:
+    """The name to count *model* under: its own alias, else that of its longest beginning, else itself."""
+    if model in aliases:
+        return aliases[model]
+    beginnings = (name for name in aliases if name.endswith("*") and model.startswith(name[:-1]))
+    longest = max(beginnings, key=len, default="")
+    return aliases[longest] if longest else model
 
 
 def _attribute(spans: SpanBatch, key: str) -> Texts:
@@ -85,8 +122,14 @@ def _fingerprint(spans: SpanBatch, service: Words) -> Words:
     return mix(owner, spans.trace_id[:, 0], spans.trace_id[:, 1], spans.span_id)
 
 
-def _request_key(spans: SpanBatch, convention: Convention, service: Words) -> Words:
-    """Hash of (service, view, request id), 0 where there is no id."""
-    ids = text_of(spans.attributes.get(convention.request_id), len(spans))
-    owner = service ^ np.uint64(convention.view)
-    return np.where(ids.codes < 0, np.uint64(0), mix(owner, hash64(ids)))
+def _keyed(ids: Texts, *owner: Words) -> Words:
+    """Hash of the owner and the id of each row, 0 where there is no id."""
+    return np.where(ids.codes < 0, np.uint64(0), mix(*owner, hash64(ids)))
+
+
+def _pair_key(spans: SpanBatch, convention: Convention, ids: Texts) -> Words:
+    """Hash of trace and request, of engines alone."""
+    if convention.prefill is None:
+        return np.zeros(len(spans), dtype=np.uint64)
+    shared = text_of(spans.attributes.get(convention.pair_id), len(spans)) if convention.pair_id else ids
+    return _keyed(shared, spans.trace_id[:, 0], spans.trace_id[:, 1])

@@ -11,6 +11,7 @@ Source: docs/reference/spans.md, "Training steps".
 from typing import Final
 
 from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Part, Source
+from slo_exporter.ingest.otlp.conventions.fill import Fill
 from slo_exporter.ingest.otlp.conventions.match import Match
 
 _RANKS: Final = ("train.rank",)
@@ -30,7 +31,7 @@ TRAINING: Final = Convention(
     framework="training",
     requests=Match(names=frozenset({"train.step"}), ranks=_RANKS),
     parts=(
-        Part(match=Match(names=frozenset({"train.data_load"}), ranks=_RANKS), field="data_wait"),
+        Part(match=Match(names=frozenset({"train.data_load"}), ranks=_RANKS), fills=(Fill("data_wait"),)),
         Part(match=Match(names=_WORK)),
     ),
     fields={"data_wait": Source("train.data_wait", "s"), "samples": Source("train.batch_size")},

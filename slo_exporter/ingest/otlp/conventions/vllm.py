@@ -19,6 +19,7 @@ from typing import Final
 
 from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Source
 from slo_exporter.ingest.otlp.conventions.match import Match
+from slo_exporter.sli.records import Layer
 
 _SCOPE: Final = "vllm.tracing.otel"
 _SCOPE_V0: Final = "vllm.llm_engine"
@@ -36,6 +37,8 @@ _TOTALS: Final = (
 
 VLLM: Final = Convention(
     framework="vllm",
+    layer=Layer.ENGINE,
+    is_silent=True,
     requests=Match(scopes=frozenset({_SCOPE}), names=_NAMES),
     engine_scopes=(_SCOPE, "vllm.v1.", "vllm.model_executor.", "vllm.compilation.", "vllm.entrypoints."),
     fields={

@@ -1,0 +1,226 @@
+"""
+One request, told of by spans of several layers of one export.
+
+A gateway above an engine, the worker that prefilled beside the one that went
+on, a client's library inside another: of the request spans of one view one
+stands, and the others fill what it does not know.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slo_exporter.ingest.otlp.conventions.convention import Convention, Inner
+from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances, derive
+from slo_exporter.ingest.otlp.conventions.parts import requests_above
+from slo_exporter.ingest.otlp.conventions.texts import hash64
+from slo_exporter.ingest.otlp.halves import certain, halves, with_prefill
+from slo_exporter.ingest.otlp.spans import SpanBatch
+from slo_exporter.sli.admission import Role
+from slo_exporter.sli.joining import combined_values, worst_outcomes
+from slo_exporter.sli.records import MISSING, Ints, Layer, Mask, Outcome, RequestBatch, Texts
+
+LONGEST_SERVICE: Final = 255
+"""Characters. A service is remembered for good, so what is no name is not learnt."""
+NOBODY: Final = -1
+"""Instead of the request that a span belongs to: it is in another export."""
+_DEEPEST: Final = 64
+"""Request spans above one another that are looked at; real ones are three or four."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Every:
+    """The request spans of one export, whatever convention claims them, a row each."""
+
+    batch: RequestBatch
+    rows: Ints
+    """Which spans."""
+    conventions: Sequence[Convention]
+    of: Ints
+    """Which of the conventions."""
+    prefill: NDArray[np.uint8]
+    """`Convention.prefill`."""
+
+    def says(self, name: str) -> Mask:
+        """Per row what its convention says of itself."""
+        column: Mask = np.array([bool(getattr(convention, name)) for convention in self.conventions])[self.of]
+        return column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collapsed:
+    """Which rows stand."""
+
+    batch: RequestBatch
+    """Every row, those that stand with what the others told."""
+    owner: Ints
+    """Per row the one that it belongs to, itself if it stands, or `NOBODY`."""
+    roles: frozenset[tuple[str, Role]]
+    """What this shows of services."""
+
+    @property
+    def stands(self) -> Mask:
+        """The rows that are requests."""
+        stands: Mask = self.owner == np.arange(len(self.owner))
+        return stands
+
+
+def collapse(spans: SpanBatch, every: Every, told: Provenances | None = None) -> Collapsed:
+    """
+    Let one row of each request stand.
+
+    Args:
+        spans: of one export.
+        every: its request spans.
+        told: where each number comes from, by field; changed in place.
+    """
+    batch, owner = every.batch, np.arange(len(every.rows))
+    roles: frozenset[tuple[str, Role]] = frozenset()
+    first, second = halves(every.batch, every.prefill)
+    if first.size:
+        batch = with_prefill(batch, first, second, told)
+        owner[first] = second
+        roles |= _prefillers(every, first, second)
+    if len(owner) > 1 and _may_nest(every.conventions):
+        outer, depth = _outermost(spans, every)
+        depth[first] = 0  # its other half has what it tells
+        batch = _filled(every, batch, outer, depth, told)
+        owner = outer[owner]
+        roles |= _behind(every, outer)
+    batch = _derived_late(spans, every, batch, told)
+    is_alone = owner == np.arange(len(owner))
+    owner[is_alone & (~every.says("counts") | certain(every.prefill))] = NOBODY
+    return Collapsed(batch=batch, owner=owner, roles=roles)
+
+
+def _prefillers(every: Every, first: Ints, second: Ints) -> frozenset[tuple[str, Role]]:
+    """Services that only prefilled; of one that does both, nothing is learnt."""
+    codes, service = every.batch.service.codes, every.batch.service
+    apart = hash64(service)[first] != hash64(service)[second]
+    return roles_of(service, np.unique(codes[first[apart & ~certain(every.prefill)[first]]]), Role.PREFILL)
+
+
+def _behind(every: Every, outer: Ints) -> frozenset[tuple[str, Role]]:
+    """Services of engines that a row of another stands in front of."""
+    layer = every.batch.layer
+    is_behind = (layer[outer] == Layer.FRONT) & np.isin(layer, (Layer.ENGINE, Layer.PREFILL))
+    return roles_of(every.batch.service, np.unique(every.batch.service.codes[is_behind]), Role.BELOW)
+
+
+def roles_of(services: Texts, codes: Iterable[int], role: Role) -> frozenset[tuple[str, Role]]:
+    """The role of each of some services; a name too long to be one is not learnt."""
+    return frozenset(
+        (services.values[code], role) for code in codes if code >= 0 and len(services.values[code]) <= LONGEST_SERVICE
+    )
+
+
+def _may_nest(conventions: Sequence[Convention]) -> bool:
+    return any(c.nests or c.layer is Layer.FRONT or not c.counts for c in conventions)
+
+
+def _outermost(spans: SpanBatch, every: Every) -> tuple[Ints, Ints]:
+    """Per row the outermost one of the same request, and how far above it stands; in a circle each for itself."""
+    taken_in_by = _taken_in_by(spans, every)
+    itself = np.arange(len(taken_in_by))
+    outer, depth = itself, np.zeros(len(itself), dtype=np.int64)
+    for _ in range(_DEEPEST):
+        above = taken_in_by[outer]
+        depth += above != outer
+        outer = above
+    is_circle = taken_in_by[outer] != outer
+    return np.where(is_circle, itself, outer), np.where(is_circle, 0, depth)
+
+
+def _taken_in_by(spans: SpanBatch, every: Every) -> Ints:
+    """Per row the nearest one above it that takes it in, else itself."""
+    place = np.full(len(spans) + 1, NOBODY)
+    place[every.rows] = np.arange(len(every.rows))
+    parent = place[requests_above(spans, every.rows)[every.rows]]
+    rule = _Rule(every)
+    owner, candidate = np.arange(len(parent)), parent.copy()
+    for _ in range(_DEEPEST):
+        open_rows = np.flatnonzero(candidate >= 0)
+        if not open_rows.size:
+            break
+        outer = candidate[open_rows]
+        taken = rule.takes_in(outer, open_rows)
+        owner[open_rows[taken]] = outer[taken]
+        candidate[open_rows] = np.where(taken, NOBODY, parent[outer])
+    return owner
+
+
+class _Rule:
+    """Whether rows take others in that stand below them."""
+
+    def __init__(self, every: Every) -> None:
+        batch = every.batch
+        self._view, self._layer, self._service = batch.view, batch.layer, hash64(batch.service)
+        self._framework = hash64(batch.framework)
+        self._counts, self._nests = every.says("counts"), every.says("nests")
+
+    def takes_in(self, outer: Ints, inner: Ints) -> Mask:
+        """Row by row: the outer one takes the inner one in."""
+        is_engine = np.isin(self._layer[inner], (Layer.ENGINE, Layer.PREFILL, Layer.FRONT))
+        in_front = (self._layer[outer] == Layer.FRONT) & is_engine
+        of_its_own = ~self._counts[inner] & (self._framework[outer] == self._framework[inner])
+        nested = self._nests[outer] & self._nests[inner] & (self._service[outer] == self._service[inner])
+        taken: Mask = (self._view[outer] == self._view[inner]) & (in_front | of_its_own | nested)
+        return taken
+
+
+def _filled(every: Every, batch: RequestBatch, outer: Ints, depth: Ints, told: Provenances | None) -> RequestBatch:
+    """The batch with what outer rows do not know from those below them, the nearest first."""
+    fields = {name: column.copy() for name, column in batch.fields.items()}
+    model, request_key, outcome = batch.model.codes.copy(), batch.request_key.copy(), batch.outcome.copy()
+    for level in range(1, int(depth.max(initial=0)) + 1):
+        rows = np.flatnonzero(depth == level)
+        rows = rows[np.argsort(outer[rows], kind="stable")]
+        owners, heads = np.unique(outer[rows], return_index=True)
+        for name, column in fields.items():
+            known = combined_values(name, column[rows], heads)
+            is_new = (column[owners] == MISSING) & (known != MISSING)
+            column[owners[is_new]] = known[is_new]
+            if told is not None and is_new.any():
+                told.setdefault(name, np.zeros(len(outer), dtype=np.uint8))[owners[is_new]] = Provenance.PART
+        _first_known(request_key, rows, outer, 0)
+        was_unknown = model < 0
+        _first_known(model, rows, outer, -1)
+        if told is not None:
+            told["model"][was_unknown & (model >= 0)] = Provenance.PART
+    _ask_inner(every, outcome, outer, depth)
+    return replace(
+        batch, fields=fields, model=Texts(batch.model.values, model), request_key=request_key, outcome=outcome
+    )
+
+
+def _first_known(column: NDArray[np.generic], rows: Ints, outer: Ints, nothing: int) -> None:
+    """Where an outer row has nothing, what the first of *rows* below it has."""
+    known = rows[column[rows] != nothing][::-1]  # of several writes to one place the last stays
+    wanting = known[column[outer[known]] == nothing]
+    column[outer[wanting]] = column[wanting]
+
+
+def _ask_inner(every: Every, outcome: NDArray[np.uint8], outer: Ints, depth: Ints) -> None:
+    """How the inner rows ended, where the outer one has nothing bad to say and asks them."""
+    for kind in (Inner.LAST, Inner.WORST):
+        asks = np.array([convention.inner is kind for convention in every.conventions])[every.of]
+        rows = np.flatnonzero((depth > 0) & asks[outer] & (outcome[outer] == Outcome.OK))
+        if not rows.size:
+            continue
+        rows = rows[np.lexsort((every.batch.end_ns[rows], outer[rows]))]
+        owners, heads, sizes = np.unique(outer[rows], return_index=True, return_counts=True)
+        last = outcome[rows[heads + sizes - 1]]
+        outcome[owners] = last if kind is Inner.LAST else worst_outcomes(outcome[rows], heads)
+
+
+def _derived_late(spans: SpanBatch, every: Every, batch: RequestBatch, told: Provenances | None) -> RequestBatch:
+    """The batch with what follows from fields that only now are full."""
+    fields = dict(batch.fields)
+    for number, convention in enumerate(every.conventions):
+        rows = np.flatnonzero(every.of == number)
+        if convention.derives_late and convention.derived and rows.size:
+            derive(fields, convention, spans.take(every.rows[rows]), rows, told)
+    return replace(batch, fields=fields)
