@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from slo_exporter.ingest.otlp import doubts
 from slo_exporter.ingest.otlp.conventions.records import Declared
 from slo_exporter.ingest.otlp.decode import decode
 from slo_exporter.ingest.otlp.decode_json import decode_json
@@ -64,7 +65,7 @@ class Reader:
             TooLargeError: it has too many parts.
         """
         spans, refusals, flags = self._decoded(body, now_ns, encoding)
-        recognised = self._recognition.recognise(spans)
+        recognised = self._recognition.recognise(spans, now_ns)
         export = Export(
             digest=blake2b(body, digest_size=16).digest(),
             received_ns=now_ns,
@@ -73,7 +74,7 @@ class Reader:
             roles=recognised.roles,
             results=recognised.results,
             stages=recognised.stages,
-            doubts=recognised.doubts,
+            doubts=recognised.doubts + doubts.of_refusals(refusals.by_service),
         )
         return Reading(export=export, refusals=refusals, flags={**recognised.flags, **flags})
 

@@ -31,6 +31,7 @@ from slo_exporter.ingest.otlp.export import Encoding, Sink
 from slo_exporter.ingest.otlp.gzip_body import gunzip
 from slo_exporter.ingest.otlp.in_flight import InFlight, Lease
 from slo_exporter.ingest.otlp.reader import Reader, Reading
+from slo_exporter.sli.doubts import Doubts
 
 Protocol = Literal["grpc", "http"]
 Counts = Counter[tuple[str, ...]]
@@ -69,6 +70,8 @@ class ReceiverCounts:
     """Spans of accepted exports that were refused, by (reason,)."""
     flagged_spans: Counts = field(default_factory=Counter)
     """Spans counted with a doubt, by (flag,)."""
+    doubts: Doubts = field(default_factory=Doubts)
+    """What is doubtful about accepted exports, by service and reason."""
 
 
 class Receiver:
@@ -170,6 +173,7 @@ class Receiver:
             (self.counts.flagged_spans, reading.flags),
         ):
             counts.update({(label,): count for label, count in counted.items()})
+        self.counts.doubts.add(reading.export.doubts)
 
     def _count_failure(self, error: ExportError, protocol: Protocol) -> None:
         self.counts.exports[protocol, error.result] += 1

@@ -7,23 +7,26 @@ a request, a part of one, a probe, or unmatched.
 A `Recognition` has no state: any number of threads may use it at once.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slo_exporter.ingest.otlp import doubts
 from slo_exporter.ingest.otlp.conventions.convention import MAY_BE_PREFILL, NOT_PREFILL, Convention, Part
 from slo_exporter.ingest.otlp.conventions.fields import Provenances
-from slo_exporter.ingest.otlp.conventions.fill import Fill, Measured
 from slo_exporter.ingest.otlp.conventions.match import Match
-from slo_exporter.ingest.otlp.conventions.parts import Parts, filling, orphaned, requests_above
+from slo_exporter.ingest.otlp.conventions.parts import requests_above
 from slo_exporter.ingest.otlp.conventions.records import Declared, named_by_service, records_of
 from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS
 from slo_exporter.ingest.otlp.decode import Keys
 from slo_exporter.ingest.otlp.layers import NOBODY, Collapsed, Every, collapse, roles_of
-from slo_exporter.ingest.otlp.spans import SpanBatch, concat_spans
+from slo_exporter.ingest.otlp.part_times import told_by_parts
+from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import Role
 from slo_exporter.sli.joining import join, without_repeats
 from slo_exporter.sli.records import (
@@ -36,7 +39,6 @@ from slo_exporter.sli.records import (
     concat,
     concat_stages,
     stages_of,
-    texts_of,
 )
 
 _NO_ROWS: Final = np.zeros(0, dtype=np.int64)
@@ -64,6 +66,8 @@ class Told:
     every: Every
     stages: StageTimes
     """Of parts whose request is elsewhere."""
+    doubts: Counter[tuple[str, str]]
+    """About parts, by (service, reason)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +84,7 @@ class Recognised:
     """Spans with a fault, by fault: ``negative_duration``; never 0."""
     stages: StageTimes
     """Stages whose request is in another export."""
-    doubts: Mapping[tuple[str, str], int]
+    doubts: Counter[tuple[str, str]]
     """What is doubtful, by (service, reason), see `Export.doubts`."""
 
 
@@ -100,10 +104,11 @@ class Recognition:
         self.conventions = (*declared.conventions, *CONVENTIONS)
         self.keys = _keys(self.conventions, declared)
         self._declared = declared
+        self._generative = doubts.generative(self.conventions)
         self._engine_scopes = tuple(scope for convention in self.conventions for scope in convention.engine_scopes)
 
-    def recognise(self, spans: SpanBatch) -> Recognised:
-        """Say what *spans*, those of one export, are."""
+    def recognise(self, spans: SpanBatch, now_ns: int) -> Recognised:
+        """Say what *spans*, those of one export that came at *now_ns*, are."""
         claims, unmatched = self.claims(spans)
         told = self.told(spans, claims)
         collapsed = collapse(spans, told.every)
@@ -125,7 +130,12 @@ class Recognition:
             results=results,
             flags=_flags(spans),
             stages=concat_stages([told.stages, of_others]),
-            doubts={},
+            doubts=(
+                told.doubts
+                + doubts.of_spans(spans, unmatched, now_ns)
+                + doubts.of_layers(spans, told.every, collapsed)
+                + doubts.of_requests(requests, self._generative)
+            ),
         )
 
     def claims(self, spans: SpanBatch) -> tuple[Sequence[Claim], Mask]:
@@ -160,15 +170,16 @@ class Recognition:
             provenances: filled with where their numbers come from, per row.
         """
         batches, stages, prefill = list[RequestBatch](), list[StageTimes](), list[NDArray[np.uint8]]()
-        of_claims = list[tuple[int, Provenances]]()
+        of_claims, odd = list[tuple[int, Provenances]](), Counter[tuple[str, str]]()
         for claim in claims:
-            parts, unowned = _fills(spans, claim)
+            parts = told_by_parts(spans, claim.convention, claim.parts, partial(claim.above, spans))
             own: Provenances | None = None if provenances is None else {}
             rows = _rows(spans, claim.requests)
-            batches.append(records_of(rows, claim.convention, self._declared, parts, own))
+            batches.append(records_of(rows, claim.convention, self._declared, parts.fills, own))
             prefill.append(_prefill(rows, claim.convention))
             of_claims.append((len(rows), own or {}))
-            stages += unowned
+            stages += parts.homeless
+            odd += parts.doubts
         if provenances is not None:
             provenances.update(_side_by_side(of_claims))
         every = Every(
@@ -178,7 +189,7 @@ class Recognition:
             of=np.repeat(np.arange(len(claims)), [len(claim.requests) for claim in claims]),
             prefill=np.concatenate(prefill),
         )
-        return Told(every=every, stages=concat_stages(stages))
+        return Told(every=every, stages=concat_stages(stages), doubts=odd)
 
     def standing(self, collapsed: Collapsed) -> RequestBatch:
         """The rows that stand, with a model where the operator named one."""
@@ -197,42 +208,6 @@ class Recognition:
                 if part.is_below:
                     roles |= _roles(spans, rows, Role.BELOW)
         return roles
-
-
-def _fills(spans: SpanBatch, claim: Claim) -> tuple[Parts, Sequence[StageTimes]]:
-    """What the parts of a claim fill, and the times of those whose request is elsewhere."""
-    wanted = [(fill, rows) for part, rows in claim.parts for fill in part.fills]
-    if not wanted:
-        return (), ()
-    above = claim.above(spans)
-    owned = [(fill, filling(spans, fill, rows, above)) for fill, rows in wanted]
-    return _united(owned), [*_unowned(spans, claim, wanted, above)]
-
-
-def _united(parts: Parts) -> Parts:
-    """One entry a field: the parts of all kinds that fill it in the same way."""
-    kinds: dict[tuple[str, Measured], list[int]] = {}
-    for at, (fill, _) in enumerate(parts):
-        kinds.setdefault((fill.field, fill.measured), []).append(at)
-    return [(parts[at[0]][0], concat_spans([parts[each][1] for each in at])) for at in kinds.values()]
-
-
-def _unowned(spans: SpanBatch, claim: Claim, wanted: Sequence[tuple[Fill, Ints]], above: Ints) -> Iterator[StageTimes]:
-    """Time in stages below no request of this export."""
-    for fill, rows in wanted:
-        alone = rows[above[rows] == NOBODY]
-        if fill.measured is not Measured.TIME or not alone.size:
-            continue
-        start, end = fill.interval(spans, alone)
-        parts = replace(spans.take(alone), start_ns=start, end_ns=end)
-        kept, times = orphaned(parts)
-        yield StageTimes(
-            end_ns=parts.end_ns[kept],
-            duration_ns=times,
-            view=np.full(len(kept), claim.convention.view, dtype=np.uint8),
-            service=parts.service.take(kept),
-            stage=texts_of([fill.field] * len(kept)),
-        )
 
 
 def _prefill(spans: SpanBatch, convention: Convention) -> NDArray[np.uint8]:

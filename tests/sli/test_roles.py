@@ -1,0 +1,114 @@
+"""What services are decides which of their spans count."""
+
+from collections.abc import Callable
+
+import pytest
+
+from slo_exporter.sli.admission import MOST_ROLES, Admission, Role, Roles
+from slo_exporter.sli.records import Layer
+
+NONE: Roles = frozenset()
+SECOND = 10**9
+
+
+def engine(mark: int, service: str = "worker", layer: Layer = Layer.ENGINE, **more: object) -> dict[str, object]:
+    """A span of an engine."""
+    return {"fingerprint": mark, "service": service, "layer": layer, **more}
+
+
+@pytest.mark.parametrize("layer", Layer)
+def test_what_stands_behind_something_else_does_not_count(make_batch: Callable, layer: Layer) -> None:
+    """Engines alone: an HTTP span or a front in the same service is what it was."""
+    admitted = Admission([("worker", Role.BELOW)]).admit([(make_batch([engine(1, layer=layer)]), NONE)], 0)
+    is_behind = layer in (Layer.ENGINE, Layer.PREFILL)
+    assert (len(admitted.requests), len(admitted.behind)) == ((0, 1) if is_behind else (1, 0))
+
+
+def test_a_front_that_shows_up_hides_the_engines_of_its_own_export(make_batch: Callable) -> None:
+    """And of every later one, but of no other service."""
+    admission = Admission([])
+    rows = make_batch([engine(1), engine(2, "alone")])
+    admitted = admission.admit([(rows, frozenset({("worker", Role.BELOW)}))], 0)
+    assert admitted.requests.service.take(admitted.requests.fingerprint == 2).at(0) == "alone"
+    assert (len(admitted.requests), admitted.roles) == (1, {("worker", Role.BELOW)})
+    admission.keep()
+    assert len(admission.admit([(make_batch([engine(3)]), NONE)], 0).requests) == 0
+
+
+def test_a_worker_that_prefills_counts_nothing_that_may_be_a_first_half(make_batch: Callable) -> None:
+    """A request of more than one token is its own."""
+    rows = make_batch([engine(1, layer=Layer.PREFILL), engine(2)])
+    admitted = Admission([("worker", Role.PREFILL)]).admit([(rows, NONE)], 0)
+    assert admitted.requests.fingerprint.tolist() == [2]
+
+
+def half(mark: int, service: str, layer: Layer, tokens: int = 300, pair: int = 7) -> dict[str, object]:
+    """Half of a request."""
+    return engine(mark, service, layer, pair_key=pair, prompt_tokens=tokens)
+
+
+def test_the_second_half_shows_what_the_first_one_was(make_batch: Callable) -> None:
+    """Another service, same id and prompt; from then on first halves do not count."""
+    admission = Admission([])
+    first = admission.admit([(make_batch([half(1, "p", Layer.PREFILL)]), NONE)], 0)
+    admission.keep()
+    second = admission.admit([(make_batch([half(2, "d", Layer.ENGINE)]), NONE)], 0)
+    admission.keep()
+    later = admission.admit([(make_batch([half(3, "p", Layer.PREFILL, pair=8)]), NONE)], 0)
+    assert (len(first.requests), len(second.requests), len(later.requests)) == (1, 1, 0)
+    assert second.roles == {("p", Role.PREFILL)}
+
+
+@pytest.mark.parametrize("other", [{"tokens": 299}, {"pair": 8}], ids=["prompt", "id"])
+def test_another_request_shows_nothing(make_batch: Callable, other: dict[str, int]) -> None:
+    """A guard model is asked for one token too, by the same caller."""
+    admission = Admission([])
+    admission.admit([(make_batch([half(1, "guard", Layer.PREFILL)]), NONE)], 0)
+    admission.keep()
+    admitted = admission.admit([(make_batch([half(2, "chat", Layer.ENGINE, **other)]), NONE)], 0)
+    assert (len(admitted.requests), admitted.roles) == (1, NONE)
+
+
+def test_both_halves_in_one_service_count_once(make_batch: Callable) -> None:
+    """Nothing tells its workers apart, so nothing is learnt of them."""
+    admission = Admission([])
+    admission.admit([(make_batch([half(1, "llm", Layer.PREFILL)]), NONE)], 0)
+    admission.keep()
+    admitted = admission.admit([(make_batch([half(2, "llm", Layer.ENGINE)]), NONE)], 0)
+    assert (len(admitted.requests), admitted.repeated_requests, admitted.roles) == (0, 1, NONE)
+
+
+def test_a_role_learnt_by_a_refused_export_is_forgotten(make_batch: Callable) -> None:
+    """`undo` takes it back."""
+    admission = Admission([])
+    admission.admit([(make_batch([]), frozenset({("worker", Role.BELOW)}))], 0)
+    admission.undo()
+    assert len(admission.admit([(make_batch([engine(1)]), NONE)], 0).requests) == 1
+
+
+def test_first_halves_are_remembered_in_bounded_number(make_batch: Callable) -> None:
+    """The oldest is forgotten: its second half counts beside it."""
+    admission = Admission([])
+    many = [half(mark, "p", Layer.PREFILL, pair=mark) for mark in range(1, 10_003)]
+    admission.admit([(make_batch(many), NONE)], 0)
+    admission.keep()
+    admitted = admission.admit([(make_batch([half(20_000, "p", Layer.ENGINE, pair=1)]), NONE)], 0)
+    assert len(admitted.requests) == 1
+
+
+def test_roles_are_bounded(make_batch: Callable) -> None:
+    """Those beyond the limit are told, and not learnt."""
+    roles = frozenset((f"s{number}", Role.ENGINE) for number in range(MOST_ROLES + 3))
+    admitted = Admission([]).admit([(make_batch([]), roles)], 0)
+    assert (len(admitted.roles), admitted.unlearnt_roles) == (MOST_ROLES, 3)
+
+
+def test_repeats_are_told_by_service(make_batch: Callable) -> None:
+    """A span that came before, and a request that did."""
+    admission = Admission([])
+    request = {"request_key": 5, "start_ns": 0, "end_ns": SECOND}
+    rows = make_batch([engine(1, "a", **request), engine(2, "b")])
+    admission.admit([(rows, NONE)], 0)
+    admission.keep()
+    again = make_batch([engine(3, "a", **request), engine(2, "b"), engine(4, "c")])
+    assert admission.admit([(again, NONE)], 0).repeated == {"a": 1, "b": 1}
