@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
@@ -18,7 +18,7 @@ Field = tuple[str, str]
 """Name and JSON text."""
 
 _UNKNOWN = (
-    '"droppedEventsCount":0',
+    '"droppedLinksCount":0',
     '"links":[{"traceId":"x"}]',
     '"newer":{"kind":[[1,"]"]]}',
     '"flags":257',
@@ -54,7 +54,12 @@ class JsonWriter:
         return self._object([("scope", scope), self._list("spans", message.spans, self._span)])
 
     def _span(self, message: Span) -> str:
-        status = self._object([("code", self._enum(message.status.code, Status.StatusCode.items()))])
+        status = self._object(
+            [
+                ("code", self._enum(message.status.code, Status.StatusCode.items())),
+                ("message", self._text(message.status.message)),
+            ]
+        )
         return self._object(
             [
                 ("traceId", self._id(message.trace_id)),
@@ -65,6 +70,17 @@ class JsonWriter:
                 ("startTimeUnixNano", self._integer(message.start_time_unix_nano)),
                 ("endTimeUnixNano", self._integer(message.end_time_unix_nano)),
                 ("status", status),
+                self._list("attributes", message.attributes, self._pair),
+                self._list("events", message.events, self._event),
+                ("droppedEventsCount", self._integer(message.dropped_events_count)),
+            ]
+        )
+
+    def _event(self, message: Span.Event) -> str:
+        return self._object(
+            [
+                ("name", self._text(message.name)),
+                ("timeUnixNano", self._integer(message.time_unix_nano)),
                 self._list("attributes", message.attributes, self._pair),
             ]
         )
@@ -83,9 +99,13 @@ class JsonWriter:
             "int_value": lambda: self._integer(message.int_value),
             "double_value": lambda: self._double(message.double_value),
             "bytes_value": lambda: json.dumps(b64encode(message.bytes_value).decode()),
-            "array_value": lambda: self._one_of('{"values":[]}', "{}", '{"values":[{"intValue":1},{}]}'),
+            "array_value": lambda: self._array(message.array_value),
         }
         return self._object([(name, texts[which]())])
+
+    def _array(self, message: ArrayValue) -> str:
+        written = self._object([self._list("values", message.values, self._value)])
+        return written if message.values else self._one_of(written, "{}")
 
     def _text(self, text: str) -> str:
         return json.dumps(text, ensure_ascii=self._one_of(False, True))

@@ -10,12 +10,15 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS
 from slo_exporter.ingest.otlp.spans import SpanBatch
+from slo_exporter.ingest.otlp.walk import EXCEPTION, EXCEPTION_TYPE, STATUS_DESCRIPTION
 
 LATENESS_NS = 600 * SECOND_NS
 KEYS = sorted({key for convention in CONVENTIONS for key in convention.keys} | {"k", "service.name", "unread"})
+PSEUDO_KEYS = [EXCEPTION_TYPE, STATUS_DESCRIPTION]
+EVENTS = ["first", "second", EXCEPTION]
 TEXTS = st.one_of(st.text(max_size=8), st.floats().map(repr), st.integers().map(str), st.sampled_from(["/health", "a"]))
 
-values = st.one_of(
+scalars = st.one_of(
     st.builds(AnyValue),
     st.builds(AnyValue, string_value=TEXTS),
     st.builds(AnyValue, bool_value=st.booleans()),
@@ -24,11 +27,28 @@ values = st.one_of(
     st.builds(AnyValue, bytes_value=st.binary(max_size=4)),
     st.just(AnyValue(array_value=ArrayValue())),
 )
-attributes = st.lists(st.builds(KeyValue, key=st.sampled_from(KEYS), value=values), max_size=8)
+texts_values = st.builds(AnyValue, string_value=TEXTS)
+arrays = st.one_of(st.lists(texts_values, max_size=3), st.lists(scalars, max_size=3), st.just([AnyValue()]))
+values = st.one_of(
+    scalars, arrays.map(lambda elements: AnyValue(array_value=ArrayValue(values=elements))), texts_values
+)
+attributes = st.lists(
+    st.builds(KeyValue, key=st.one_of(st.sampled_from(KEYS), st.sampled_from(["k", *PSEUDO_KEYS])), value=values),
+    max_size=8,
+)
 times = st.one_of(st.integers(0, 2**64 - 1), st.integers(NOON_NS - 2 * LATENESS_NS, NOON_NS + LATENESS_NS))
 enum_numbers = st.one_of(st.integers(-(2**31), 2**31 - 1), st.integers(0, 5))
 ids = st.one_of(st.binary(max_size=17), st.sampled_from([bytes(8), b"\1" * 8, bytes(16), b"\1" * 16]))
 
+events = st.lists(
+    st.builds(
+        Span.Event,
+        name=st.sampled_from([*EVENTS, "other", ""]),
+        time_unix_nano=st.one_of(times, st.integers(0, 3)),
+        attributes=st.lists(st.builds(KeyValue, key=st.sampled_from([EXCEPTION_TYPE, "k"]), value=values), max_size=3),
+    ),
+    max_size=4,
+)
 spans = st.builds(
     Span,
     trace_id=ids,
@@ -39,7 +59,9 @@ spans = st.builds(
     start_time_unix_nano=times,
     end_time_unix_nano=times,
     attributes=attributes,
-    status=st.builds(Status, code=enum_numbers),
+    status=st.builds(Status, code=enum_numbers, message=TEXTS),
+    events=events,
+    dropped_events_count=st.integers(0, 2**32 - 1),
 )
 good_spans = st.builds(
     Span,
@@ -50,6 +72,9 @@ good_spans = st.builds(
     start_time_unix_nano=times,
     end_time_unix_nano=st.integers(NOON_NS - LATENESS_NS, NOON_NS),
     attributes=attributes,
+    status=st.builds(Status, message=st.sampled_from(["", "", "aborted"])),
+    events=events,
+    dropped_events_count=st.sampled_from([0, 0, 1]),
 )
 
 
@@ -81,3 +106,8 @@ def assert_equal(one: SpanBatch, other: SpanBatch) -> None:
             assert np.array_equal(left[key].number, right[key].number, equal_nan=True), key
             assert left[key].text.values == right[key].text.values, key
             assert left[key].text.codes.tolist() == right[key].text.codes.tolist(), key
+    assert one.events.keys() == other.events.keys()
+    for name in one.events:
+        assert one.events[name].tolist() == other.events[name].tolist(), name
+    lost = [None if batch.lost_events is None else batch.lost_events.tolist() for batch in (one, other)]
+    assert lost[0] == lost[1]

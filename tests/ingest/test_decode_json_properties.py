@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from json_writer import JsonWriter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from otlp_messages import KEYS, LATENESS_NS, assert_equal, good_spans, message, messages
+from otlp_messages import EVENTS, KEYS, LATENESS_NS, PSEUDO_KEYS, assert_equal, good_spans, message, messages
 
 from slo_exporter.ingest.otlp import json_shape
 from slo_exporter.ingest.otlp.decode import Keys, decode
@@ -20,7 +20,12 @@ from slo_exporter.ingest.otlp.decode_json import decode_json
 from slo_exporter.ingest.otlp.errors import MalformedError, TooLargeError
 from slo_exporter.ingest.otlp.json_shape import DEEPEST, check_shape
 
-ASKED = Keys(span=frozenset(KEYS) - {"unread"}, resource=frozenset({"k"}))
+ASKED = Keys(
+    span=frozenset(KEYS) - {"unread"} | frozenset(PSEUDO_KEYS),
+    resource=frozenset({"k"}),
+    events=frozenset(EVENTS),
+    lists=frozenset({"k", *KEYS[::2]}),
+)
 
 
 def assert_same(export: ExportTraceServiceRequest, body: bytes) -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
+from json.encoder import encode_basestring
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slo_exporter.ingest.otlp.spans import Attribute, ValueKind
-from slo_exporter.sli.records import Texts, Words, missing_texts, texts_of
+from slo_exporter.sli.records import MISSING, Ints, Mask, Texts, Words, missing_texts, texts_of
 
 UNKNOWN_SERVICE: Final = "unknown_service"
 """Stands for a service.name that is missing, empty or no text."""
@@ -17,6 +18,13 @@ Value = float | str
 """A readable value: int and bool are kinds of float here."""
 Cells = dict[int, Value]
 """A sparse column: row → value."""
+Times = dict[int, int]
+"""A sparse column of nanoseconds since the epoch, unsigned 64-bit."""
+
+LIST_ELEMENTS: Final = 64
+"""A longer list of texts is no value; engines send one finish reason a sequence."""
+LIST_CHARACTERS: Final = 4096
+"""Nor is a list whose JSON text is longer than this."""
 
 _KIND_OF: Final[Mapping[type, int]] = {
     float: ValueKind.NUMBER.value,
@@ -27,6 +35,19 @@ _KIND_OF: Final[Mapping[type, int]] = {
 """Plain ints: numpy takes them a third faster."""
 _INEXACT: Final = 2.0**53
 """From here on a double does not hold every int."""
+_INT64_MAX: Final = np.uint64(2**63 - 1)
+
+
+def list_text(texts: Sequence[str]) -> str | None:
+    """
+    Write a list of texts as compact JSON, ``["stop","length"]``.
+
+    None over `LIST_ELEMENTS` or `LIST_CHARACTERS`.
+    """
+    if len(texts) > LIST_ELEMENTS or sum(map(len, texts)) > LIST_CHARACTERS:
+        return None
+    written = f"[{','.join(map(encode_basestring, texts))}]"
+    return written if len(written) <= LIST_CHARACTERS else None
 
 
 def words_of(ids: Iterable[bytes]) -> Words:
@@ -38,6 +59,29 @@ def enums_of(numbers: Sequence[int], known: range, otherwise: int) -> NDArray[np
     """Enum numbers, those outside *known* replaced."""
     column = np.array(numbers, dtype=np.int64)
     return np.where((column >= known.start) & (column < known.stop), column, otherwise).astype(np.uint8)
+
+
+def nanoseconds_of(times: Sequence[int]) -> Ints:
+    """Unsigned 64-bit times; those beyond int64 become its last."""
+    return np.minimum(np.array(times, dtype=np.uint64), _INT64_MAX).astype(np.int64)
+
+
+def times_of(sparse: Mapping[str, Times], rows: int) -> dict[str, Ints]:
+    """The column of each name that has a time; `MISSING` where a row has none."""
+    return {
+        name: _spread(times, rows, nanoseconds_of(list(times.values())), MISSING)
+        for name, times in sparse.items()
+        if times
+    }
+
+
+def mask_of(marked: Sequence[int], rows: int) -> Mask | None:
+    """True in the *marked* rows; None where there is none."""
+    if not marked:
+        return None
+    mask = np.zeros(rows, dtype=np.bool_)
+    mask[marked] = True
+    return mask
 
 
 def attributes_of(sparse: Mapping[str, Cells], rows: int) -> dict[str, Attribute]:
@@ -63,7 +107,7 @@ def _kind(cells: Cells, rows: int, kind: ValueKind) -> NDArray[np.uint8]:
     return _spread(cells, rows, np.full(len(cells), kind, dtype=np.uint8), ValueKind.ABSENT)
 
 
-def _spread(cells: Cells, rows: int, values: NDArray[Any], missing: float) -> NDArray[Any]:
+def _spread(cells: Mapping[int, Any], rows: int, values: NDArray[Any], missing: float) -> NDArray[Any]:
     """*values*, one per cell, as a column: cells stand in the order of their rows."""
     if len(cells) == rows:
         return values

@@ -29,23 +29,29 @@ from slo_exporter.ingest.otlp.errors import MalformedError
 from slo_exporter.ingest.otlp.json_parts import (
     CAMEL,
     GO_STYLE,
+    NULL,
     RESOURCE,
     RESOURCE_SPANS,
     SCOPE,
     SCOPE_SPANS,
     SPAN,
+    Event,
     Fields,
     Pair,
     Resource,
     Scope,
+    is_there,
+    read_attribute,
     read_body,
     read_part,
+    read_texts,
+    size_of,
 )
 from slo_exporter.ingest.otlp.json_shape import check_shape
-from slo_exporter.ingest.otlp.json_values import FieldError, double, enum, fixed64, id_bytes, int64
+from slo_exporter.ingest.otlp.json_values import FieldError, double, enum, fixed64, id_bytes, int64, uint32
 from slo_exporter.ingest.otlp.refusals import LARGEST_PART, Refusals
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.ingest.otlp.walk import NO_PARENT, Walk, small
+from slo_exporter.ingest.otlp.walk import EXCEPTION, EXCEPTION_TYPE, NO_LISTS, NO_PARENT, Walk, small
 
 SNAKE_CASE: Final = "snake_case"
 """A body with fields such as ``trace_id``, however many."""
@@ -56,7 +62,6 @@ GO_STYLE_VALUE: Final = "go_style_value"
 
 _KINDS: Final[Mapping[str, int]] = dict(trace_pb2.Span.SpanKind.items())
 _STATUSES: Final[Mapping[str, int]] = dict(trace_pb2.Status.StatusCode.items())
-_NULL: Final = Raw(b"null")
 _NO_FIELDS: Final[Fields] = {}
 _NO_COLUMNS: Final[Mapping[str, Cells]] = {}
 
@@ -76,9 +81,10 @@ def decode_json(
             `LARGEST_PART`.
     """
     check_shape(body)
-    reader = _JsonReader(Walk(keys.span, keys.resource, now_ns=now_ns, lateness_ns=lateness_ns))
+    walk = Walk(keys.span, keys.resource, keys.events, keys.lists, now_ns=now_ns, lateness_ns=lateness_ns)
+    reader = _JsonReader(walk)
     reader.take(body)
-    return reader.walk.batch(), reader.walk.refusals(), dict(reader.flags)
+    return walk.batch(), walk.refusals(), dict(reader.flags)
 
 
 class _JsonReader:
@@ -94,16 +100,16 @@ class _JsonReader:
         for index, layer in enumerate(walk.bounded(export.get("resourceSpans") or ())):
             place = f"resource_spans[{index}]"
             fields = self._spelled(read_part(RESOURCE_SPANS, layer, place) or _NO_FIELDS)
-            self.flags[LEGACY_SPANS] += _is_there(fields.get("instrumentationLibrarySpans", _NULL))
-            self._resource(fields.get("resource", _NULL), index, place)
+            self.flags[LEGACY_SPANS] += is_there(fields.get("instrumentationLibrarySpans", NULL))
+            self._resource(fields.get("resource", NULL), index, place)
             for inner, scope in enumerate(walk.bounded(fields.get("scopeSpans") or ())):
                 self._scope(scope, f"{place}.scope_spans[{inner}]")
         self.flags += Counter()  # without those that are 0
 
     def _resource(self, text: Raw, index: int, place: str) -> None:
-        resource: Resource | None = read_part(RESOURCE, small(text, _size(text)), f"{place}.resource")
+        resource: Resource | None = read_part(RESOURCE, small(text, size_of(text)), f"{place}.resource")
         try:
-            self._read((resource and resource.attributes) or (), self.walk.resource_columns, index)
+            self._read((resource and resource.attributes) or (), self.walk.resource_columns, index, NO_LISTS)
         except FieldError as error:
             raise MalformedError(f"{place}.resource.{error}") from None
         self.walk.resources += 1
@@ -113,14 +119,14 @@ class _JsonReader:
         walk = self.walk
         before = len(walk.rows)
         fields = self._spelled(read_part(SCOPE_SPANS, layer, place) or _NO_FIELDS)
-        text = fields.get("scope", _NULL)
-        scope: Scope | None = read_part(SCOPE, small(text, _size(text)), f"{place}.scope")
+        text = fields.get("scope", NULL)
+        scope: Scope | None = read_part(SCOPE, small(text, size_of(text)), f"{place}.scope")
         for index, span in enumerate(walk.bounded(fields.get("spans") or ())):
             self._span(span, f"{place}.spans[{index}]")
         walk.close_scope((scope and scope.name) or "", before)
 
     def _span(self, text: Raw, place: str) -> None:
-        if _size(text) > LARGEST_PART:
+        if size_of(text) > LARGEST_PART:
             self.walk.refuse("too_large", place)
             return
         span = read_part(SPAN, text, place)
@@ -142,16 +148,48 @@ class _JsonReader:
         start_ns = fixed64(field("startTimeUnixNano"), "startTimeUnixNano")
         end_ns = fixed64(field("endTimeUnixNano"), "endTimeUnixNano")
         kind, status = enum(field("kind"), "kind", _KINDS), field("status")
-        code = enum(status.code, "status.code", _STATUSES) if status else 0
+        code, description = (enum(status.code, "status.code", _STATUSES), status.message) if status else (0, "")
+        lost_events, events = uint32(field("droppedEventsCount"), "droppedEventsCount"), field("events")
         reason = walk.limits.reason(trace_id, span_id, parent_id, end_ns)
         # The attributes of a refused span have to be right all the same.
-        self._read(field("attributes") or (), _NO_COLUMNS if reason else walk.columns, len(walk.rows))
+        self._read(field("attributes") or (), _NO_COLUMNS if reason else walk.columns, len(walk.rows), walk.lists)
         if not reason:
             row = (trace_id, span_id, parent_id or NO_PARENT, start_ns, end_ns, kind, code, field("name") or "")
             walk.rows.append(row)
+            walk.tell(description, lost_events)
+        if events:
+            self._take_events(events, is_kept=not reason)
         return reason
 
-    def _read(self, pairs: Sequence[Pair | None], columns: Mapping[str, Cells], row: int) -> None:
+    def _take_events(self, events: Sequence[Event | None], *, is_kept: bool) -> None:
+        """Take the events of the newest span, or check those of a refused one."""
+        walk, last = self.walk, None
+        for index, event in enumerate(events):
+            if event is None:
+                continue
+            time_ns = self._time(event, index)
+            name = event.name or ""
+            if is_kept and name in walk.event_names:
+                walk.happened(name, time_ns)
+                last = event if name == EXCEPTION else last
+        if last is not None:
+            walk.stand_in(EXCEPTION_TYPE, read_attribute(last.attributes, EXCEPTION_TYPE))
+
+    def _time(self, event: Event, index: int) -> int:
+        written = event.time
+        if event.snake_time is not None:
+            self.flags[SNAKE_CASE] = 1
+            written = event.snake_time if written is None else written
+        if written is None:
+            return 0
+        try:
+            return fixed64(written, "timeUnixNano")
+        except FieldError as error:
+            raise error.within(f"events[{index}]") from None
+
+    def _read(
+        self, pairs: Sequence[Pair | None], columns: Mapping[str, Cells], row: int, lists: frozenset[str]
+    ) -> None:
         """Put the readable values of asked-for keys into their columns."""
         for index, pair in enumerate(pairs):
             if pair is None or not pair.value:
@@ -160,6 +198,8 @@ class _JsonReader:
                 value = self._value(pair.value)
             except FieldError as error:
                 raise error.within(f"attributes[{index}].value") from None
+            if value is None and pair.key in lists:
+                value = read_texts(pair.value)
             if value is not None and pair.key in columns:
                 columns[pair.key][row] = value
 
@@ -192,7 +232,7 @@ def _as_it_is(value: Value, _: str) -> Value:
 
 
 def _absent(_: object, __: str) -> None:
-    """Arrays, maps and bytes are no values that we read."""
+    """Arrays, maps and bytes are no values; what is a list of texts is read apart."""
 
 
 _READERS: Final[Mapping[str, Callable[[Any, str], Value | None]]] = {
@@ -205,11 +245,3 @@ _READERS: Final[Mapping[str, Callable[[Any, str], Value | None]]] = {
     "kvlistValue": _absent,
 }
 """How each member of a value is read."""
-
-
-def _size(text: Raw) -> int:
-    return len(memoryview(text))
-
-
-def _is_there(text: Raw) -> bool:
-    return bytes(memoryview(text)[:5]) != b"null"

@@ -1,10 +1,11 @@
 """
 The parts of an OTLP/JSON export, as the JSON library is to read them.
 
-A field that is not named here is skipped without being built, and so is what an
-array, a map or bytes hold. A part of a list stays text until its turn comes, so
-no two spans exist at once. A key that stands twice has its last value, and null
-is as good as absent.
+A field that is not named here is skipped without being built, and so is what a
+map or bytes hold. What an array holds and the attributes of an event stay text:
+read where somebody asks for them, no value where they are odd. A part of a list
+stays text until its turn comes, so no two spans exist at once. A key that stands
+twice has its last value, and null is as good as absent.
 
 A field of several words has two spellings, ``traceId`` and ``trace_id``: the
 specification has the first alone, but some exporters write the second (J07).
@@ -17,14 +18,17 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, TypedDict
 
-from msgspec import DecodeError, Raw, Struct, ValidationError
+from msgspec import DecodeError, Raw, Struct, ValidationError, field
 from msgspec.json import Decoder
 
+from slo_exporter.ingest.otlp.columns import LIST_ELEMENTS, list_text
 from slo_exporter.ingest.otlp.errors import MalformedError
 from slo_exporter.ingest.otlp.json_values import Number
 
 Fields = dict[str, Any]
 """A part: the fields that are there, by name."""
+NULL: Final = Raw(b"null")
+"""Stands for text that is not there."""
 
 GO_STYLE: Final = "Value"
 """``{"Value": {"StringValue": …}}`` is how Go's own JSON writes a value; it says nothing here (J14)."""
@@ -52,6 +56,13 @@ class Status(Struct, gc=False):
     """Status."""
 
     code: Number = None
+    message: str | None = None
+
+
+class Array(Struct, gc=False):
+    """ArrayValue, unread."""
+
+    values: Raw = NULL
 
 
 _VALUE: Final = _part(
@@ -60,7 +71,7 @@ _VALUE: Final = _part(
     intValue=Number,
     doubleValue=float | str | None,
     bytesValue=str | None,
-    arrayValue=Unread | None,
+    arrayValue=Array | None,
     kvlistValue=Unread | None,
     Value=Raw,
 )
@@ -71,6 +82,20 @@ class Pair(Struct, gc=False):
 
     key: str | None = None
     value: _VALUE | None = None  # type: ignore[valid-type] # made by _part
+
+
+class Event(Struct, gc=False):
+    """
+    Span.Event.
+
+    A span may have a million, so they are no dicts: of two spellings of the time,
+    the right one counts.
+    """
+
+    name: str | None = None
+    time: Number = field(default=None, name="timeUnixNano")
+    snake_time: Number = field(default=None, name="time_unix_nano")
+    attributes: Raw = NULL
 
 
 class Resource(Struct, gc=False):
@@ -92,6 +117,8 @@ _SPAN: Final = _part(
     endTimeUnixNano=Number,
     status=Status | None,
     attributes=list[Pair | None] | None,
+    events=list[Event | None] | None,
+    droppedEventsCount=Number,
 )
 
 CAMEL: Final[Mapping[str, str]] = {
@@ -108,6 +135,10 @@ SCOPE_SPANS: Final[Decoder[Fields | None]] = Decoder(_SCOPE_SPANS | None)
 SPAN: Final[Decoder[Fields | None]] = Decoder(_SPAN | None)
 RESOURCE: Final[Decoder[Resource | None]] = Decoder(Resource | None)
 SCOPE: Final[Decoder[Scope | None]] = Decoder(Scope | None)
+
+_PAIRS: Final[Decoder[list[Pair | None] | None]] = Decoder(list[Pair | None] | None)
+_ELEMENTS: Final[Decoder[list[Raw] | None]] = Decoder(list[Raw] | None)
+_ELEMENT: Final[Decoder[Fields | None]] = Decoder(_VALUE | None)
 
 
 def read_body(body: bytes) -> Fields:
@@ -135,3 +166,50 @@ def read_part(decoder: Decoder[Any], text: Raw, place: str) -> Any:
     except ValidationError as error:
         what, _, path = str(error).partition(" - at `$")
         raise MalformedError(f"{place}{path.rstrip('`')}: {what}") from None
+
+
+def size_of(text: Raw) -> int:
+    """Bytes of a part."""
+    return len(memoryview(text))
+
+
+def is_there(text: Raw) -> bool:
+    """Whether a part is not null."""
+    return bytes(memoryview(text)[:5]) != b"null"
+
+
+def read_texts(value: Fields) -> str | None:
+    """Write a value that is an array of texts as JSON; None when it is anything else, or odd in any way."""
+    array = _only("arrayValue", value)
+    if array is None:
+        return None
+    try:
+        elements = _ELEMENTS.decode(array.values) or []
+        if len(elements) > LIST_ELEMENTS:
+            return None
+        texts = [_text(_ELEMENT.decode(element)) for element in elements]
+    except ValidationError:
+        return None
+    known = [text for text in texts if text is not None]
+    return list_text(known) if len(known) == len(texts) else None
+
+
+def read_attribute(attributes: Raw, key: str) -> str | None:
+    """Read the last text that *attributes* have under *key*; None when there is none, or they are no attributes."""
+    try:
+        pairs = _PAIRS.decode(attributes) or []
+    except ValidationError:
+        return None
+    texts = [_text(pair.value) for pair in pairs if pair is not None and pair.key == key]
+    return next((text for text in reversed(texts) if text is not None), None)
+
+
+def _text(value: Fields | None) -> str | None:
+    return _only("stringValue", value) if value else None
+
+
+def _only(member: str, value: Fields) -> Any:
+    """The *member* of a value; None when it is not there, or not alone."""
+    spelled = {CAMEL.get(name, name): content for name, content in value.items() if name != GO_STYLE}
+    there = [name for name, content in spelled.items() if content is not None]
+    return spelled[member] if there == [member] else None

@@ -39,6 +39,11 @@ def fixed64(value: Number, path: str) -> int:
     return _integer(value, path, 0, 2**64 - 1)
 
 
+def uint32(value: Number, path: str) -> int:
+    """Read a count; absent is 0."""
+    return _integer(value, path, 0, 2**32 - 1)
+
+
 def int64(value: Number, path: str) -> int:
     """Read a signed integer; absent is 0."""
     return _integer(value, path, -(2**63), 2**63 - 1)

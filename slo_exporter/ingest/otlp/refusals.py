@@ -79,6 +79,8 @@ class Refusals:
     """Refused spans by reason, a key of `REASONS`; never 0."""
     locations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The first `LOCATIONS_TOLD` positions per reason."""
+    by_service: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Refused spans by (service, reason), ``unknown_service`` where the resource names none; never 0."""
 
     @property
     def count(self) -> int:
