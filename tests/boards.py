@@ -7,6 +7,8 @@ import numpy as np
 from builders import NOON_NS
 
 from slo_exporter.clock import SECOND_NS
+from slo_exporter.insight.breakdown import Breakdown, Question, breakdown
+from slo_exporter.insight.stages import StageBook
 from slo_exporter.sli.counting import SLICE_S, Delta
 from slo_exporter.sli.records import MISSING
 from slo_exporter.slo.budget import Counts
@@ -42,6 +44,7 @@ class LedgerBoard:
     unready: str | None = None
     loaded: bool = True
     values: Readings = field(default_factory=dict)
+    warned: dict[str, Sequence[str]] = field(default_factory=dict)
     retention_days: int = 100
     api: dict[tuple[str, str], str] = field(default_factory=dict)
     """Documents of the SLOs that were made over the API; files define all others."""
@@ -50,6 +53,8 @@ class LedgerBoard:
     said: list[str] = field(default_factory=list)
     """Who did what."""
     corrected: dict[tuple[str, str], list[CorrectionMade]] = field(default_factory=dict)
+    book: StageBook = field(default_factory=lambda: StageBook(NOW_NS - DAY_NS))
+    """Where the time of requests went."""
 
     def __post_init__(self) -> None:
         """Count everything into the ledger."""
@@ -145,6 +150,16 @@ class LedgerBoard:
             raise NotNowError(self.away)
         if not is_new and (service, slo) not in self.api:
             raise FileDefinedError(service, slo)
+
+    def breakdown(self, question: Question, now_ns: int) -> Breakdown:
+        """Say where the time of a service goes."""
+        if question.service not in {slo.service for slo in self.slos} and not self.book.knows(question.service):
+            raise KeyError(question.service)
+        return breakdown(self.book.read(question.service, question.window_s, now_ns), question)
+
+    def warnings(self, service: str) -> Sequence[str]:
+        """What to know about a service."""
+        return self.warned.get(service, ())
 
     def totals(self) -> Sequence[tuple[Slo, Counts]]:
         """Lifetime events of every SLO."""

@@ -12,7 +12,7 @@ from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.sli import condition
 from slo_exporter.sli.admission import Role
 from slo_exporter.sli.indicator import Indicator, Selector
-from slo_exporter.sli.records import Layer, Outcome, RequestBatch, Texts, missing_texts, texts_of
+from slo_exporter.sli.records import Layer, Outcome, RequestBatch, StageTimes, Texts, missing_texts, texts_of
 from slo_exporter.sli.seen import mix
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.windows import Window, duration_ns
@@ -71,14 +71,16 @@ def slo(
 
 
 class Ear:
-    """Remembers how many committed requests it heard of."""
+    """Remembers how many committed requests it heard of, and stages of others."""
 
     def __init__(self) -> None:
         self.heard = 0
+        self.parts = 0
 
-    def add(self, requests: RequestBatch) -> None:
+    def add(self, requests: RequestBatch, parts: StageTimes) -> None:
         """Count rows."""
         self.heard += len(requests)
+        self.parts += len(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,6 +106,10 @@ class Api:
             if cursor is None:
                 return
 
+    def breakdown(self, service: str, query: Mapping[str, str | None] = MappingProxyType({})) -> Reply:
+        """Where the time of a service's requests goes."""
+        return self._get(f"/api/v1/services/{quote(service, safe='')}/breakdown", query)
+
     def release_check(self, service: str, min_remaining: str | None = None) -> Reply:
         """The decision over a service, with the budget of each SLO."""
         return self._get("/api/v1/release-check", {"service": service, "min_remaining": min_remaining})

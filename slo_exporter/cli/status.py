@@ -1,4 +1,4 @@
-"""``slo-exporter status``: how much budget is left?"""
+"""``slo-exporter status``: how much budget is left, and where does the time go?"""
 
 from typing import TYPE_CHECKING
 
@@ -12,22 +12,51 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show how much error budget is left.")
 @click.argument("what", metavar="[SERVICE[/SLO]]", default="")
+@click.option("--breakdown", is_flag=True, help="Show where the time of SERVICE's requests goes instead.")
+@click.option("--window", metavar="DURATION", help="With --breakdown: how far back, from 5m to 1d; 1h without it.")
+@click.option("--by", metavar="NAMES", help="With --breakdown: groups too, by model,view,prompt_tokens,…")
 @url_option
 @json_option
-def status(what: str, url: str, *, as_json: bool) -> int:
+def status(what: str, window: str | None, by: str | None, url: str, *, breakdown: bool, as_json: bool) -> int:
     """
     Show error budgets: of every SLO, of a service's, or one in detail.
+
+    With --breakdown, show instead which stages the requests of a service spend
+    their time on. --by groups by any of model, view, prompt_tokens and
+    completion_tokens, with commas between.
 
     Exit code 0 whatever the state, 2: no such service or SLO, 3: no answer.
     """
     from slo_exporter.cli.api_client import Api
 
     service, _, slo = what.partition("/")
-    if slo:
+    if breakdown:
+        _check_breakdown(service, slo)
+        _show_breakdown(Api(url), service, {"window": window, "by": by}, as_json=as_json)
+    elif window or by:
+        raise click.UsageError("--window and --by belong to --breakdown")
+    elif slo:
         _show_one(Api(url), service, slo, as_json=as_json)
     else:
         _show_all(Api(url), service or None, as_json=as_json)
     return ExitCode.YES
+
+
+def _check_breakdown(service: str, slo: str) -> None:
+    if not service or slo:
+        raise click.UsageError("--breakdown is of a service: write slo-exporter status SERVICE --breakdown")
+
+
+def _show_breakdown(api: "Api", service: str, query: dict[str, str | None], *, as_json: bool) -> None:
+    from slo_exporter.cli import breakdown_table
+    from slo_exporter.web.api.models import BreakdownAnswer
+
+    answer = api.breakdown(service, query)
+    found = answer.read_as(BreakdownAnswer)
+    if as_json:
+        click.echo(answer.pretty())
+    else:
+        breakdown_table.show(found)
 
 
 def _show_one(api: "Api", service: str, slo: str, *, as_json: bool) -> None:

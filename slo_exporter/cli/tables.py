@@ -5,6 +5,7 @@ Colours and bars only help: every fact is there as text. A pipe gets no colour
 and no broken line.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
@@ -44,8 +45,19 @@ def show_list(slos: Sequence[SloItem]) -> None:
     for slo in slos:
         if slo.state is not State.OK:
             notes.add_row(_name(slo), slo.reason)
+    for warning, warned in _by_warning(slos).items():
+        notes.add_row(Text(warned, "yellow"), Text(warning, "yellow"))
     why: list[RenderableType] = ["", notes] if notes.rows else []
     terminal.show(console, _table(slos, console), *why)
+
+
+def _by_warning(slos: Sequence[SloItem]) -> dict[str, str]:
+    """Each warning once, and the services that it is about."""
+    services = defaultdict[str, set[str]](set)
+    for slo in slos:
+        if slo.warning:
+            services[slo.warning].add(slo.service)
+    return {warning: ", ".join(sorted(names)) for warning, names in services.items()}
 
 
 def show_detail(budget: BudgetAnswer, declared: SloAnswer) -> None:
@@ -55,7 +67,8 @@ def show_detail(budget: BudgetAnswer, declared: SloAnswer) -> None:
     facts = _grid(2)
     for name, value in _facts(budget, declared, console).items():
         facts.add_row(Text(name, "dim"), value)
-    terminal.show(console, title, budget.reason, "", facts)
+    warnings = [Text(f"! {warning}", "yellow") for warning in declared.warnings]
+    terminal.show(console, title, budget.reason, *warnings, "", facts)
 
 
 def show_release(service: str, release: ReleaseAnswer) -> None:

@@ -1,15 +1,18 @@
 """What the web may read: reports from memory, and what every part counted."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 from slo_exporter.clock import SECOND_NS, Clock
 from slo_exporter.daemon.committer import Committer
 from slo_exporter.daemon.editor import Editor
+from slo_exporter.daemon.hearing import Hearing
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.loaded import Loaded
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.receiver import Receiver
+from slo_exporter.insight.breakdown import Breakdown, Question
 from slo_exporter.sli.counting import EXCLUDED, GOOD, TOTAL
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import CorrectionMade
@@ -17,6 +20,7 @@ from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.history import History, history
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.web.board import About, Definition, Readings, Source
+from slo_exporter.web.wording import BLIND
 
 _REASONS: Final = {
     "starting": "the database is being opened",
@@ -37,6 +41,7 @@ class DaemonBoard:
         writer: Writer,
         receiver: Receiver,
         editor: Editor,
+        hearing: Hearing,
         clock: Clock,
         about: About,
     ) -> None:
@@ -45,6 +50,7 @@ class DaemonBoard:
         self._writer = writer
         self._receiver = receiver
         self._editor = editor
+        self._hearing = hearing
         self._clock = clock
         self._about = about
 
@@ -107,6 +113,23 @@ class DaemonBoard:
         loaded, row = self._row(service, slo)
         return tuple(loaded.corrections.get(row, ()))
 
+    def breakdown(self, question: Question, now_ns: int) -> Breakdown:
+        """
+        Say where the time of a service goes.
+
+        Raises:
+            KeyError: if it has no SLO, and no request of it came.
+        """
+        loaded = self._committer.loaded
+        has_slo = loaded is not None and any(slo.service == question.service for slo in loaded.ledger.slos)
+        if not has_slo and not self._hearing.knows(question.service):
+            raise KeyError(question.service)
+        return self._hearing.breakdown(question, now_ns)
+
+    def warnings(self, service: str) -> Sequence[str]:
+        """What to know about the numbers of a service, a sentence each."""
+        return (BLIND,) if self._hearing.is_blind(service, self._clock.now_ns()) else ()
+
     def _row(self, service: str, slo: str) -> tuple[Loaded, int]:
         loaded = self._committer.loaded  # read once: the writer may put another one there at any time
         if loaded is None:
@@ -129,12 +152,14 @@ class DaemonBoard:
 
     def _received(self) -> Readings:
         counts, in_flight = self._receiver.counts, self._receiver.in_flight
+        quality = Counter(counts.doubts.counts()) + Counter(self._committer.doubts.counts())
         return {
             "slo_exporter_exports_total": dict(counts.exports),
             "slo_exporter_exports_refused_total": dict(counts.refused_exports),
             "slo_exporter_spans_total": dict(counts.spans),
             "slo_exporter_spans_refused_total": dict(counts.refused_spans),
             "slo_exporter_spans_flagged_total": dict(counts.flagged_spans),
+            "slo_exporter_data_quality_total": {labels: float(count) for labels, count in quality.items()},
             "slo_exporter_inflight_bytes": {(): in_flight.held},
             "slo_exporter_inflight_limit_bytes": {(): in_flight.limit},
         }

@@ -17,10 +17,11 @@ from slo_exporter.clock import SECOND_NS, Clock
 from slo_exporter.daemon.accepting import Accepting
 from slo_exporter.daemon.definitions import Definitions, Key
 from slo_exporter.daemon.loaded import Effect, Loaded
+from slo_exporter.ingest.otlp.doubt_counts import Doubt, Doubts
 from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.sli.admission import Admission, Admitted
 from slo_exporter.sli.counting import attribute_keys
-from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch, StageTimes, concat_stages
+from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch, StageTimes, concat_stages, stages_of
 from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.ledger import Ledger
 from slo_exporter.slo.report import BudgetReport
@@ -64,6 +65,7 @@ class Committer:
         lock: held while what is loaded changes.
         loaded: None until the database was opened.
         counts: plain counters by name.
+        doubts: what came twice, by service.
         last_commit_ns: wall clock of the newest commit; None before the first.
     """
 
@@ -84,6 +86,7 @@ class Committer:
         self.definitions = definitions
         self.accepting = Accepting(clock)
         self.counts: Counter[str] = Counter()
+        self.doubts = Doubts()
         self.commit_seconds = 0.0
         self.last_commit_ns: int | None = None
         self._selector_keys: frozenset[str] = frozenset()
@@ -303,7 +306,9 @@ class Committer:
                 self._tell(effect.admitted, parts)
 
     def _tell(self, admitted: Admitted, parts: StageTimes) -> None:
-        self._listener.add(admitted.requests, parts)
+        behind = admitted.behind
+        self._listener.add(admitted.requests, concat_stages([parts, stages_of(behind)]) if len(behind) else parts)
+        self.doubts.add({(service, Doubt.DUPLICATE): count for service, count in admitted.repeated.items()})
         self.counts["duplicate_spans"] += admitted.repeated_spans
         self.counts["duplicate_requests"] += admitted.repeated_requests
         self.counts["unlearnt_engines"] += admitted.unlearnt_roles

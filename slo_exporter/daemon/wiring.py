@@ -27,9 +27,12 @@ from slo_exporter.daemon.board import DaemonBoard
 from slo_exporter.daemon.committer import Ages, Committer
 from slo_exporter.daemon.definitions import Definitions
 from slo_exporter.daemon.editor import Editor
+from slo_exporter.daemon.hearing import Hearing
 from slo_exporter.daemon.http_server import HttpServer
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
+from slo_exporter.ingest.otlp.conventions.declared import declared_of
+from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS
 from slo_exporter.ingest.otlp.grpc_server import GrpcServer
 from slo_exporter.ingest.otlp.http_app import OtlpHttpApp
 from slo_exporter.ingest.otlp.in_flight import InFlight
@@ -41,7 +44,6 @@ from slo_exporter.store.errors import UnusableError
 from slo_exporter.store.store import Store
 from slo_exporter.web.api.app import create
 from slo_exporter.web.board import About
-from slo_exporter.web.metrics.requests import RequestMetrics
 
 PIPELINE: Final = "otlp -> sli -> slo -> store -> web"
 RECEIPTS_NS: Final = (20 + 2) * 60 * SECOND_NS
@@ -106,7 +108,7 @@ class _Daemon:
         self._settings = settings
         self._clock = clock
         self._stop = asyncio.Event()
-        self._requests = RequestMetrics()
+        self._hearing = Hearing(clock.now_ns(), {c.framework for c in CONVENTIONS if c.is_silent})
         self._inbox = Inbox()
         turn = threading.Lock()
         self._workers = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decode")
@@ -117,7 +119,7 @@ class _Daemon:
             _store(settings, clock),
             Definitions(tuple(slos)),
             clock,
-            self._requests,
+            self._hearing,
             turn,
             ages=Ages(settings.lateness_ns, RECEIPTS_NS, settings.retention_ns),
         )
@@ -161,10 +163,11 @@ class _Daemon:
             writer=self._writer,
             receiver=self._receiver,
             editor=self._editor,
+            hearing=self._hearing,
             clock=self._clock,
             about=about,
         )
-        app = create(board, self._requests, self._clock, self._editor, self._settings.write_tokens)
+        app = create(board, self._hearing.metrics, self._clock, self._editor, self._settings.write_tokens)
         host = self._settings.listen.host
         port = await _started(HttpServer(app, host, self._settings.listen.port), listening)
         slos = len(self._committer.definitions.declarations)
@@ -190,12 +193,7 @@ def _store(settings: Settings, clock: Clock) -> Store:
 
 
 def _reader(settings: Settings, selector_keys: frozenset[str]) -> Reader:
-    return Reader(
-        selector_keys=selector_keys,
-        models=settings.models,
-        lateness_ns=settings.lateness_ns,
-        ignore_routes=settings.ignore_routes,
-    )
+    return Reader(declared_of(settings, selector_keys), lateness_ns=settings.lateness_ns)
 
 
 async def _receivers(settings: Settings, receiver: Receiver, listening: "list[_Server]") -> Mapping[str, int]:

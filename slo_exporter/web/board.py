@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
+from slo_exporter.insight.breakdown import Breakdown, Question
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.definition import Slo
@@ -57,7 +58,11 @@ class Definition:
 
 
 class Board(Protocol):
-    """Knows every number that the web shows; `reports`, `totals` and `about` are called from any thread."""
+    """
+    Knows every number that the web shows.
+
+    `reports`, `totals`, `breakdown` and `about` are called from any thread.
+    """
 
     def reports(self, now_ns: int) -> Sequence[BudgetReport]:
         """Report on every SLO; none before the counts were loaded."""
@@ -98,6 +103,19 @@ class Board(Protocol):
         Raises:
             KeyError: if there is none of that name.
         """
+        ...
+
+    def breakdown(self, question: Question, now_ns: int) -> Breakdown:
+        """
+        Say where the time of a service goes; it may take some ten milliseconds.
+
+        Raises:
+            KeyError: if it has no SLO, and no request of it came.
+        """
+        ...
+
+    def warnings(self, service: str) -> Sequence[str]:
+        """What to know about the numbers of a service, a sentence each; called from any thread."""
         ...
 
     def totals(self) -> Sequence[tuple[Slo, Counts]]:

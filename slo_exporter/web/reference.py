@@ -13,7 +13,7 @@ from typing import Final
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.web.api.app import openapi
 from slo_exporter.web.metrics.catalogue import CATALOGUE, Metric
-from slo_exporter.web.metrics.requests import BOUNDS_NS
+from slo_exporter.web.metrics.histogram import BOUNDS_NS, FIRST_TOKEN_BOUNDS_NS, PER_TOKEN_BOUNDS_NS
 
 _SECTIONS: Final = {
     "slo_exporter_": "The exporter itself",
@@ -21,6 +21,12 @@ _SECTIONS: Final = {
     "inference_": "Inference requests",
 }
 """Heading by prefix; the first that fits."""
+
+_BOUNDS: Final = {
+    "the buckets of requests and stages": BOUNDS_NS,
+    "the time to the first token": FIRST_TOKEN_BOUNDS_NS,
+    "the time per output token": PER_TOKEN_BOUNDS_NS,
+}
 
 _INTRODUCTION: Final = """\
 # Metrics
@@ -51,13 +57,17 @@ def documents() -> Mapping[str, str]:
 
 
 def _metrics() -> str:
-    bounds = " ".join(f"{bound / SECOND_NS:g}" for bound in BOUNDS_NS)
-    parts = [_INTRODUCTION, f"* Bounds of the duration buckets, inclusive, in seconds: {bounds}.\n"]
+    bounds = (f"* Bounds of {what}, inclusive, in seconds: {_bounds(of)}.\n" for what, of in _BOUNDS.items())
+    parts = [_INTRODUCTION, *bounds]
     for prefix in ("slo_", "inference_", "slo_exporter_"):
         rows = [metric for metric in CATALOGUE if _prefix(metric) == prefix]
         parts.append(f"\n## {_SECTIONS[prefix]}\n\n| name | type | labels | meaning |\n|---|---|---|---|\n")
         parts.extend(_lines(rows))
     return "".join(parts)
+
+
+def _bounds(bounds_ns: tuple[int, ...]) -> str:
+    return " ".join(f"{bound / SECOND_NS:g}" for bound in bounds_ns)
 
 
 def _prefix(metric: Metric) -> str:

@@ -23,6 +23,12 @@ UNDEFINED: Final = "-"
 _STEPS: Final = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+BLIND: Final = (
+    "no HTTP spans come from this service, and its engine writes none for a request that failed: "
+    "availability cannot be seen"
+)
+"""Said of a service whose failures nothing tells of."""
+
 
 def share(ratio: float | None) -> str:
     """A share of a budget or of time in percent, rounded down: ``42.0%``."""

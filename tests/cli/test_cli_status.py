@@ -39,6 +39,17 @@ def test_nothing_is_said_below_when_all_is_ok(serve: Serve, capsys: pytest.Captu
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
+def test_a_warning_is_said_once_for_each_service(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """Below the table, and with the SLO itself."""
+    shown = LedgerBoard([slo(), slo("ttft"), slo(service="other")], [(1, 0, 0)] * 3, warned={"chat": ("blind",)})
+    serve(app(shown))
+
+    assert main(["status"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["chat", "blind"]
+    assert main(["status", "chat/ttft"]) == 0
+    assert "! blind" in capsys.readouterr().out.splitlines()
+
+
 def test_one_service_is_shown_alone(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
     """`status SERVICE`."""
     serve(app(LedgerBoard([slo(), slo(service="other")], [(1, 0, 0)] * 2)))

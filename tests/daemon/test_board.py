@@ -9,8 +9,10 @@ from builders import NOON_NS, ManualClock, Request, export, slo
 from slo_exporter.daemon.board import DaemonBoard
 from slo_exporter.daemon.committer import Committer
 from slo_exporter.daemon.editor import Editor
+from slo_exporter.daemon.hearing import Hearing
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
+from slo_exporter.ingest.otlp.conventions.records import Declared
 from slo_exporter.ingest.otlp.in_flight import InFlight
 from slo_exporter.ingest.otlp.reader import Reader
 from slo_exporter.ingest.otlp.receiver import Receiver, Workers
@@ -25,7 +27,7 @@ KNOWN_TO_THE_WEB = {"slo_exporter_build_info", "slo_exporter_ready", "slo_export
 def board_of(committer: Committer, clock: ManualClock) -> DaemonBoard:
     """A board over parts that are not running."""
     inbox = Inbox()
-    reader = Reader(selector_keys=frozenset(), models={}, lateness_ns=600 * 10**9, ignore_routes=())
+    reader = Reader(Declared(), lateness_ns=600 * 10**9)
     with ThreadPoolExecutor(1) as idle:
         receiver = Receiver(reader, inbox, clock, InFlight(1), Workers(idle, threading.Lock()))
     return DaemonBoard(
@@ -34,6 +36,7 @@ def board_of(committer: Committer, clock: ManualClock) -> DaemonBoard:
         writer=Writer(committer, inbox, clock, lambda: None),
         receiver=receiver,
         editor=Editor(committer, inbox, clock, lambda: ()),
+        hearing=Hearing(clock.ns),
         clock=clock,
         about=About(version="0", started_ns=0, listeners=(), database="", pipeline=""),
     )

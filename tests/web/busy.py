@@ -1,7 +1,8 @@
 """A board in every state, requests, and a client of what they show."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 from boards import NOW_NS, LedgerBoard
@@ -23,6 +24,7 @@ def busy_readings() -> Readings:
         "slo_exporter_spans_total": {("request",): 512.0, ("part",): 0.0},
         "slo_exporter_spans_refused_total": {("too_old",): 2.0},
         "slo_exporter_spans_flagged_total": {("clock",): 1.0},
+        "slo_exporter_data_quality_total": {("chat", "late"): 2.0},
         "slo_exporter_duplicate_exports_total": bare,
         "slo_exporter_duplicate_spans_total": bare,
         "slo_exporter_duplicate_requests_total": bare,
@@ -69,8 +71,10 @@ def make_requests(
     shadowed: Sequence[bool] | None = None,
     outcomes: Sequence[Outcome] | None = None,
     ends_ns: Sequence[int] | None = None,
+    view: View = View.SERVER,
+    fields: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> RequestBatch:
-    """Requests of the server view, one per service named; the i-th has span id i + 1."""
+    """Requests of one view, one per service named; the i-th has span id i + 1. *fields* are further columns."""
     rows = len(services)
     return RequestBatch(
         start_ns=np.zeros(rows, dtype=np.int64),
@@ -79,7 +83,7 @@ def make_requests(
         span_id=np.arange(1, rows + 1, dtype=np.uint64),
         fingerprint=np.arange(rows, dtype=np.uint64),
         request_key=np.zeros(rows, dtype=np.uint64),
-        view=np.full(rows, View.SERVER, dtype=np.uint8),
+        view=np.full(rows, view, dtype=np.uint8),
         outcome=np.array(outcomes or [Outcome.OK] * rows, dtype=np.uint8),
         layer=np.zeros(rows, dtype=np.uint8),
         pair_key=np.zeros(rows, dtype=np.uint64),
@@ -87,7 +91,7 @@ def make_requests(
         service=texts_of(services),
         model=texts_of(models),
         framework=texts_of([None] * rows),
-        fields={"e2e": np.array(e2e_ns, dtype=np.int64)},
+        fields={name: np.array(column, dtype=np.int64) for name, column in {"e2e": e2e_ns, **fields}.items()},
     )
 
 
@@ -95,3 +99,17 @@ def client_of(board: LedgerBoard, requests: RequestMetrics | None = None) -> Tes
     """A client of an application that shows *board*; a failure is a response, as over the network."""
     app = create(board, requests or RequestMetrics(), ManualClock(NOW_NS))
     return TestClient(app, raise_server_exceptions=False)
+
+
+STAGES_MS = {"queue": 15, "preprocess": 5, "prefill": 30, "decode": 60, "inference": 90, "postprocess": 10}
+"""120 ms of one request, all accounted for."""
+
+
+def staged(rows: int = 1, *, service: str = "chat", model: str | None = "m", end_ns: int = NOW_NS) -> RequestBatch:
+    """Requests of 120 ms that know every stage, and their tokens."""
+    columns = {name: [milliseconds * 10**6] * rows for name, milliseconds in STAGES_MS.items()}
+    columns |= {"ttft": [50 * 10**6] * rows, "inter_token": [2 * 10**6] * rows, "data_wait": [0] * rows}
+    tokens = {"prompt_tokens": [1000] * rows, "completion_tokens": [31] * rows, "cached_tokens": [0] * rows}
+    return make_requests(
+        [service] * rows, [model] * rows, [120 * 10**6] * rows, ends_ns=[end_ns] * rows, fields=columns | tokens
+    )

@@ -2,7 +2,7 @@
 
 import pytest
 from boards import LedgerBoard
-from busy import busy_board, client_of, make_requests
+from busy import busy_board, client_of, make_requests, staged
 from starlette.testclient import TestClient
 
 from slo_exporter.sli.records import MISSING
@@ -17,7 +17,8 @@ def board() -> LedgerBoard:
 
 @pytest.fixture
 def client(board: LedgerBoard) -> TestClient:
-    """A client of the busy board, with two requests counted."""
+    """A client of the busy board, with two requests counted, and one that knows its stages."""
     requests = RequestMetrics()
     requests.add(make_requests(["chat", "chat"], ["m", None], [80_000_000, MISSING]))
+    requests.add(staged(service="staged"))
     return client_of(board, requests)

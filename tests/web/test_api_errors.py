@@ -23,6 +23,7 @@ SLO_ROUTES = (
     "/api/v1/slos/chat/latency/history",
     "/api/v1/slos/chat/latency/corrections",
     "/api/v1/release-check?service=chat",
+    "/api/v1/services/chat/breakdown",
 )
 PATHS = (*SLO_ROUTES, "/", "/metrics", "/healthz", "/readyz", "/openapi.json", "/nothing")
 

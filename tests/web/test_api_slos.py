@@ -91,6 +91,7 @@ def test_list_item_says_what_is_good(client: TestClient) -> None:
         "good": "e2e <= 80ms",
         "labels": "team=llm,tier=gold",
         "source": "file",
+        "warning": "",
     }
 
 

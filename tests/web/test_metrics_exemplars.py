@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from slo_exporter.sli.records import MISSING
 from slo_exporter.web.metrics.exemplars import APART_NS, Exemplar
-from slo_exporter.web.metrics.requests import BOUNDS_NS, RequestMetrics
+from slo_exporter.web.metrics.histogram import BOUNDS_NS
+from slo_exporter.web.metrics.requests import RequestMetrics
 
 MS = 10**6
 END_NS = 1_796_000_000_123_456_789
@@ -19,10 +20,10 @@ OPENMETRICS = {"Accept": "application/openmetrics-text"}
 
 def shown(metrics: RequestMetrics) -> dict[tuple[str, int], Exemplar]:
     """Exemplars by service and bucket."""
-    snapshot = metrics.snapshot()
+    family = metrics.snapshot().families["inference_request_duration_seconds"]
     return {
         (series.labels[0], bucket): exemplar
-        for series, row in zip(snapshot.series, snapshot.exemplars.rows(), strict=True)
+        for series, row in zip(family.series, family.exemplars.rows(), strict=True)
         for bucket, exemplar in enumerate(row)
         if exemplar
     }
@@ -76,7 +77,7 @@ def test_a_snapshot_keeps_its_exemplars() -> None:
     """What a scrape took is the past."""
     metrics = RequestMetrics()
     metrics.add(make_requests(["a"], ["m"], [MS], ends_ns=[END_NS]))
-    taken = metrics.snapshot()
+    taken = metrics.snapshot().families["inference_request_duration_seconds"]
     metrics.add(make_requests(["a"], ["m"], [MS], ends_ns=[END_NS + 10 * MS]))
     assert [row[0] and row[0].end_ns for row in taken.exemplars.rows()] == [END_NS]
 

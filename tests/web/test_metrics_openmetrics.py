@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from boards import NOW_NS, LedgerBoard
 from builders import slo
-from busy import busy_board, make_requests
+from busy import busy_board, make_requests, staged
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Metric, generate_latest
@@ -125,6 +125,7 @@ def test_a_busy_board_is_written_as_the_official_client_does(form: Format) -> No
     """Byte for byte, exemplars included."""
     requests = RequestMetrics()
     requests.add(make_requests(["chat", "chat"], ["m", None], [80_000_000, 2 * 10**9], ends_ns=[END_NS, END_NS]))
+    requests.add(staged(3))
     written = write(scrape_of(busy_board(), requests), form)
     assert written == official(written, form)
     assert (b"trace_id" in written) == (form is Format.OPENMETRICS)

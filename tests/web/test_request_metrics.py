@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo_exporter.sli.records import MISSING, Outcome
-from slo_exporter.web.metrics.requests import BOUNDS_NS, RequestMetrics, RequestSeries
+from slo_exporter.web.metrics.histogram import BOUNDS_NS, HistogramSeries
+from slo_exporter.web.metrics.requests import RequestMetrics, RequestSeries
 
 MS = 10**6
 
@@ -17,6 +18,12 @@ MS = 10**6
 def only(metrics: RequestMetrics) -> RequestSeries:
     """The one series there is."""
     (series,) = metrics.snapshot().series
+    return series
+
+
+def durations(metrics: RequestMetrics) -> HistogramSeries:
+    """Of the one series there is."""
+    (series,) = metrics.snapshot().families["inference_request_duration_seconds"].series
     return series
 
 
@@ -47,21 +54,21 @@ def test_a_bound_belongs_to_its_bucket(bucket: int) -> None:
     """A duration equal to a bound is in; one nanosecond more is in the next."""
     metrics = RequestMetrics()
     metrics.add(make_requests(["a", "a"], ["m", "m"], [BOUNDS_NS[bucket], BOUNDS_NS[bucket] + 1]))
-    assert [at for at, count in enumerate(only(metrics).buckets) if count] == [bucket, bucket + 1]
+    assert [at for at, count in enumerate(durations(metrics).buckets) if count] == [bucket, bucket + 1]
 
 
 def test_a_missing_duration_is_in_no_bucket() -> None:
     """The request counts, its duration does not: missing is not 0."""
     metrics = RequestMetrics()
     metrics.add(make_requests(["a"], ["m"], [MISSING]))
-    assert (sum(only(metrics).buckets), sum(only(metrics).outcomes), only(metrics).seconds) == (0, 1, 0)
+    assert (sum(durations(metrics).buckets), sum(only(metrics).outcomes), durations(metrics).seconds) == (0, 1, 0)
 
 
 def test_sums_of_endless_requests_stay_positive() -> None:
     """Ten requests that began in 1970 do not overflow the sum."""
     metrics = RequestMetrics()
     metrics.add(make_requests(["a"] * 10, ["m"] * 10, [2**63 - 1] * 10))
-    assert only(metrics).seconds == pytest.approx(10 * 2**63 / 1e9)
+    assert durations(metrics).seconds == pytest.approx(10 * 2**63 / 1e9)
 
 
 def test_missing_and_empty_texts_are_unknown() -> None:
@@ -143,7 +150,9 @@ def test_columns_agree_with_a_loop(rows: list[tuple[str | None, str | None, int,
         by_outcome[outcome] += 1
         if duration != MISSING:
             by_bucket[sum(bound < duration for bound in BOUNDS_NS)] += 1
-    shown = {s.labels: (list(s.outcomes), list(s.buckets)) for s in metrics.snapshot().series}
+    snapshot = metrics.snapshot()
+    timed = snapshot.families["inference_request_duration_seconds"].series
+    shown = {s.labels: (list(s.outcomes), list(of.buckets)) for s, of in zip(snapshot.series, timed, strict=True)}
     assert shown == expected
 
 

@@ -1,5 +1,5 @@
 """
-/api/v1: budgets, their history and release decisions as JSON, errors as problem+json.
+/api/v1: budgets, their history, release decisions and where the time goes as JSON, errors as problem+json.
 
 | reads | `Board`, `Clock` |
 | writes, for who has a token | definitions and corrections, through an `Editor` |

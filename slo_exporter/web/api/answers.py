@@ -1,8 +1,20 @@
 """From values of the core to answers of the API."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from slo_exporter.clock import SECOND_NS
+from slo_exporter.insight.breakdown import (
+    PERCENTS,
+    UNACCOUNTED,
+    Breakdown,
+    Figures,
+    Flag,
+    Group,
+    Question,
+    Spread,
+    Stage,
+)
 from slo_exporter.sli.indicator import Indicator, Rule
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.history import History
@@ -41,7 +53,7 @@ def budget(report: BudgetReport) -> models.BudgetAnswer:
     )
 
 
-def item(report: BudgetReport, source: Source) -> models.SloItem:
+def item(report: BudgetReport, source: Source, warnings: Sequence[str]) -> models.SloItem:
     """One line of the list of SLOs."""
     slo = report.slo
     return models.SloItem(
@@ -59,10 +71,11 @@ def item(report: BudgetReport, source: Source) -> models.SloItem:
         good=wording.good(slo.indicator),
         labels=wording.labels(slo.labels),
         source=source,
+        warning="; ".join(warnings),
     )
 
 
-def slo(report: BudgetReport, definition: Definition) -> models.SloAnswer:
+def slo(report: BudgetReport, definition: Definition, warnings: Sequence[str]) -> models.SloAnswer:
     """An SLO as it was declared, and its state."""
     declared = report.slo
     return models.SloAnswer(
@@ -78,6 +91,7 @@ def slo(report: BudgetReport, definition: Definition) -> models.SloAnswer:
         source=definition.source,
         generation=definition.generation,
         since=wording.utc(definition.since_ns),
+        warnings=list(warnings),
     )
 
 
@@ -145,3 +159,66 @@ def release(check: ReleaseCheck) -> models.ReleaseAnswer:
         reasons=[models.ReasonAnswer(slo=r.slo, code=r.code, message=r.message) for r in check.reasons],
         slos=[budget(report) for report in check.reports],
     )
+
+
+def breakdown(found: Breakdown, question: Question, window: str, known: Sequence[str]) -> models.BreakdownAnswer:
+    """Where the time of a service goes, and what to know about the numbers; *known*: about the service."""
+    return models.BreakdownAnswer(
+        service=found.service,
+        view=found.view.name.lower(),
+        window=window,
+        from_=wording.utc(found.from_s * SECOND_NS),
+        to=wording.utc(found.to_s * SECOND_NS),
+        warnings=[*known, *_warnings(found, question)],
+        groups=[models.BreakdownGroup(**_figures(g.figures), **_labels(g)) for g in found.groups],
+        truncated=found.is_truncated,
+        **_figures(found.figures),
+    )
+
+
+def _warnings(found: Breakdown, question: Question) -> Iterator[str]:
+    figures = found.figures
+    if not found.is_whole:
+        yield f"stage times are known since {wording.instant(wording.utc(found.from_s * SECOND_NS))} only"
+    if Flag.OVER_ACCOUNTED in figures.flags:
+        yield "stages take longer than requests: shares add up to more than 100%"
+    if figures.over_accounted:
+        yield f"{figures.over_accounted:,} of {figures.requests:,} requests name stages longer than themselves"
+    if figures.requests and all(stage.name == UNACCOUNTED for stage in figures.stages):
+        yield "no stage of these requests is known: their spans say only how long they took"
+    if Flag.STAGES_APART in figures.flags and found.groups and not question.takes_parts:
+        yield "stages that came apart from their request are in no group: they know neither model nor tokens"
+
+
+def _labels(group: Group) -> dict[str, Any]:
+    return {str(dimension): label for dimension, label in group.labels.items()}
+
+
+def _figures(figures: Figures) -> dict[str, Any]:
+    return {
+        "requests": figures.requests,
+        "e2e": _spread(figures.e2e),
+        "stages": [
+            models.StageAnswer(**_stage(stage), of=[models.InnerStageAnswer(**_stage(part)) for part in stage.inner])
+            for stage in figures.stages
+        ],
+        "ttft": None if figures.ttft is None else _spread(figures.ttft),
+        "inter_token": None if figures.inter_token is None else _spread(figures.inter_token),
+        "flags": list(figures.flags),
+    }
+
+
+def _spread(spread: Spread) -> models.SpreadAnswer:
+    return models.SpreadAnswer(count=spread.count, mean=spread.mean, **_quantiles(spread))
+
+
+def _stage(stage: Stage) -> dict[str, Any]:
+    spread = stage.spread
+    sums = {"stage": stage.name, "share": stage.share, "seconds": spread.seconds, "count": spread.count}
+    return {**sums, **_quantiles(spread)}
+
+
+def _quantiles(spread: Spread) -> dict[str, Any]:
+    named = {f"p{percent}": found for percent, found in zip(PERCENTS, spread.quantiles, strict=True)}
+    bounds = {name: str(found.clamp) for name, found in named.items() if found is not None and found.clamp}
+    return {**{name: found and found.seconds for name, found in named.items()}, "bounds": bounds}

@@ -18,6 +18,7 @@ from slo_exporter.web.api.dependencies import (
     require_loaded,
     require_writer,
     unavailable,
+    warnings_of,
 )
 from slo_exporter.web.board import FileDefinedError, NotNowError
 
@@ -72,7 +73,8 @@ async def put_slo(
         created = await writer.editor.put(declared, document, writer.name)
         response.status_code = 201 if created else 200
         # 404 where somebody retired it since.
-        return answers.slo(report_of(sources, service, slo), sources.board.definition(service, slo))
+        report = report_of(sources, service, slo)
+        return answers.slo(report, sources.board.definition(service, slo), warnings_of(sources.board, report.slo))
 
 
 @router.delete("/{service}/{slo}", status_code=204, responses=problems.described(401, 403, 404, 409, 422, 500, 503))

@@ -14,6 +14,8 @@ from fastapi import Depends, HTTPException, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from slo_exporter.clock import Clock
+from slo_exporter.sli.records import View
+from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.web.api.tokens import Tokens
 from slo_exporter.web.board import Board, Editor
@@ -179,3 +181,9 @@ def _unknown(what: str) -> HTTPException:
 def unavailable(detail: str) -> HTTPException:
     """A 503 that says when to ask again."""
     return HTTPException(503, detail, {"Retry-After": str(RETRY_SECONDS)})
+
+
+def warnings_of(board: Board, slo: Slo) -> Sequence[str]:
+    """What to know about the numbers of an SLO: nothing where HTTP spans are what it counts."""
+    selector = slo.indicator.selector
+    return () if selector.view is not View.SERVER or selector.names_http else board.warnings(selector.service)

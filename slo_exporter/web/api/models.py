@@ -112,6 +112,7 @@ class SloItem(Answer):
     good: str = Field(description="When an event is good.", examples=["e2e <= 80ms", "p99(e2e) <= 80ms each 1m"])
     labels: str = Field(description="Labels by name, in one text.", examples=["team=llm,tier=gold"])
     source: DefinedIn
+    warning: str = Field(description="What to know about the numbers; empty when there is nothing.", examples=[""])
 
 
 class SloList(Answer):
@@ -153,6 +154,7 @@ class SloAnswer(Answer):
     source: DefinedIn
     generation: int = Field(description="From 1; changing what is counted starts the next.")
     since: datetime = Field(description="When this generation started.")
+    warnings: list[str] = Field(description="What to know about the numbers, one sentence each.")
 
 
 class HistoryItem(Answer):
@@ -239,3 +241,89 @@ class ReleaseAnswer(Answer):
     decision: Decision
     reasons: list[ReasonAnswer]
     slos: list[BudgetAnswer]
+
+
+Share = Annotated[
+    float | None, Field(description="Σ of the stage / Σ of the requests' durations; null where that is 0.")
+]
+QuantileSeconds = Annotated[
+    float | None,
+    Field(description="Seconds, nearest rank, within 0.55 %; null without values, or where only a sum is known."),
+]
+Clamps = Annotated[
+    dict[str, str],
+    Field(
+        description="`<=` or `>=` by quantile, where it is outside of 0.5 ms to 600 s and only bounded.",
+        examples=[{"p50": "<="}],
+    ),
+]
+
+
+class SpreadAnswer(Answer):
+    """A distribution of durations."""
+
+    count: int
+    mean: float | None = Field(description="Seconds; null without values.")
+    p50: QuantileSeconds
+    p95: QuantileSeconds
+    p99: QuantileSeconds
+    bounds: Clamps
+
+
+class InnerStageAnswer(Answer):
+    """A part of a stage."""
+
+    stage: str = Field(examples=["prefill"])
+    share: Share
+    seconds: float = Field(description="Sum over all requests.")
+    count: int = Field(description="Requests that know it.")
+    p50: QuantileSeconds
+    p95: QuantileSeconds
+    p99: QuantileSeconds
+    bounds: Clamps
+
+
+class StageAnswer(InnerStageAnswer):
+    """What requests spend time on."""
+
+    stage: str = Field(
+        description="queue, preprocess, inference, postprocess, data_wait, or unaccounted: what no stage explains.",
+        examples=["inference"],
+    )
+    of: list[InnerStageAnswer] = Field(description="What it consists of, as far as known: prefill and decode.")
+
+
+class FiguresAnswer(Answer):
+    """Where the time of some requests goes."""
+
+    requests: int = Field(description="Requests whose duration is known, whatever their outcome.")
+    e2e: SpreadAnswer
+    stages: list[StageAnswer] = Field(description="The largest share first; empty without requests.")
+    ttft: SpreadAnswer | None = Field(description="Time to the first token; null where none is known.")
+    inter_token: SpreadAnswer | None = Field(description="Time per output token; null where none is known.")
+    flags: list[str] = Field(
+        description="over_accounted: stages take longer than the requests. stages_apart: some stages are of spans "
+        "whose request came in another export."
+    )
+
+
+class BreakdownGroup(FiguresAnswer):
+    """The requests that agree in what `by` names; other names are absent."""
+
+    model: str | None = None
+    view: str | None = None
+    prompt_tokens: str | None = Field(default=None, description="Length of the prompt.", examples=["<=1k"])
+    completion_tokens: str | None = Field(default=None, description="Length of the answer.", examples=[">32k"])
+
+
+class BreakdownAnswer(FiguresAnswer):
+    """Where the time of a service's requests goes."""
+
+    service: str
+    view: str = Field(description="Who saw these requests.", examples=["server"])
+    window: str = Field(description="As it was asked for.", examples=["1h"])
+    from_: Start
+    to: End
+    warnings: list[str] = Field(description="One sentence each.")
+    groups: list[BreakdownGroup] = Field(description="What `by` asks for, the most requests first.")
+    truncated: bool = Field(description="There are more groups than 100.")

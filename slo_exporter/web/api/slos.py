@@ -8,7 +8,14 @@ from fastapi import APIRouter, Depends, Query
 
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.web.api import answers, models, problems
-from slo_exporter.web.api.dependencies import FromSources, known, report_of, require_known_parameters, require_loaded
+from slo_exporter.web.api.dependencies import (
+    FromSources,
+    known,
+    report_of,
+    require_known_parameters,
+    require_loaded,
+    warnings_of,
+)
 from slo_exporter.web.board import Board
 
 MOST_ITEMS: Final = 1000
@@ -41,7 +48,7 @@ async def get_slo(sources: FromSources, service: str, slo: str) -> models.SloAns
     """Give one SLO as it was declared, and its state."""
     report = report_of(sources, service, slo)
     with known(service, slo):
-        return answers.slo(report, sources.board.definition(service, slo))
+        return answers.slo(report, sources.board.definition(service, slo), warnings_of(sources.board, report.slo))
 
 
 @router.get("/{service}/{slo}/budget", responses=problems.described(404, 422, 500, 503))
@@ -54,7 +61,8 @@ def _items(board: Board, reports: Iterable[BudgetReport]) -> Iterator[models.Slo
     """Lines of the list, without an SLO that was retired since its report."""
     for report in reports:
         with suppress(KeyError):
-            yield answers.item(report, board.definition(*report.slo.key).source)
+            source = board.definition(*report.slo.key).source
+            yield answers.item(report, source, warnings_of(board, report.slo))
 
 
 def _cursor(report: BudgetReport) -> str:

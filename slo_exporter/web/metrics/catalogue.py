@@ -51,9 +51,6 @@ class Metric:
         return last if last in _UNITS else None
 
 
-LONGEST_LABEL: Final = 128
-"""Most characters of a label text; the rest is cut."""
-
 _SLO: Final = ("service", "slo")
 _REQUEST: Final = ("service", "model", "view")
 
@@ -127,6 +124,31 @@ CATALOGUE: Final = (
         "Duration of requests from start to end, whatever their outcome.",
         _REQUEST,
     ),
+    Metric(
+        "inference_time_to_first_token_seconds",
+        Type.HISTOGRAM,
+        "Time from the start of a request to its first token.",
+        _REQUEST,
+    ),
+    Metric(
+        "inference_time_per_output_token_seconds",
+        Type.HISTOGRAM,
+        "Time per output token after the first; absent for answers of one token.",
+        _REQUEST,
+    ),
+    Metric(
+        "inference_stage_duration_seconds",
+        Type.HISTOGRAM,
+        "Time of requests in a stage: queue, preprocess, prefill, decode, inference, postprocess, data_wait. "
+        "Inference contains prefill and decode. Of spans that came apart from their request the model is unknown.",
+        (*_REQUEST, "stage"),
+    ),
+    Metric(
+        "inference_tokens_total",
+        Type.COUNTER,
+        "Tokens of requests since the start, by kind: prompt, completion, cached. Cached ones are prompt tokens too.",
+        (*_REQUEST, "kind"),
+    ),
     Metric("slo_exporter_build_info", Type.INFO, "What runs.", ("version",)),
     Metric("slo_exporter_ready", Type.GAUGE, "1 while exports are accepted and questions answered, else 0."),
     Metric(
@@ -150,6 +172,12 @@ CATALOGUE: Final = (
         ("flag",),
     ),
     Metric(
+        "slo_exporter_data_quality_total",
+        Type.COUNTER,
+        "Spans and requests that say less, or something else, than they should, by service and reason.",
+        ("service", "reason"),
+    ),
+    Metric(
         "slo_exporter_duplicate_exports_total",
         Type.COUNTER,
         "Exports that had been counted before, byte for byte; acknowledged and not counted again.",
@@ -163,7 +191,7 @@ CATALOGUE: Final = (
     Metric(
         "slo_exporter_unlearnt_engines_total",
         Type.COUNTER,
-        "Services with an inference engine that there was no room to remember; their HTTP spans count too.",
+        "Roles of services (engine, below, prefill) that there was no room to remember; some requests count twice.",
     ),
     Metric("slo_exporter_commits_total", Type.COUNTER, "Transactions of the store, by result.", ("result",)),
     Metric("slo_exporter_commit_seconds_total", Type.COUNTER, "Time spent in transactions of the store."),
@@ -217,7 +245,8 @@ CATALOGUE: Final = (
     Metric(
         "slo_exporter_label_overflow_total",
         Type.COUNTER,
-        "Requests counted under service and model _other because there were too many label values.",
+        "Requests, and stages that came apart from theirs, under service and model _other because there were "
+        "too many label values.",
     ),
     Metric(
         "slo_exporter_last_commit_timestamp_seconds",

@@ -65,16 +65,17 @@ class Exemplars:
             np.zeros(shape, dtype=np.uint64),
         )
 
-    def add(self, batch: RequestBatch, requests: Ints, cells: tuple[Ints, Ints]) -> None:
-        """Take in some *requests* of a batch, by position; *cells* are the row and bucket of each."""
+    def add(self, batch: RequestBatch, requests: Ints, durations_ns: Ints, cells: tuple[Ints, Ints]) -> None:
+        """Take in some *requests* of a batch, by position, which may repeat; *cells* are the row and bucket of each."""
         end_ns = batch.end_ns[requests]
         later = end_ns >= self._end_ns[cells] + APART_NS
-        requests, end_ns, cells = requests[later], end_ns[later], (cells[0][later], cells[1][later])
+        requests, durations_ns, end_ns = requests[later], durations_ns[later], end_ns[later]
+        cells = cells[0][later], cells[1][later]
         np.maximum.at(self._end_ns, cells, end_ns)
         newest = end_ns == self._end_ns[cells]
         # Of several that end together each column takes the last.
         requests, cells = requests[newest], (cells[0][newest], cells[1][newest])
-        self._duration_ns[cells] = batch.number("e2e")[requests]
+        self._duration_ns[cells] = durations_ns[newest]
         self._trace_id[cells] = batch.trace_id[requests]
         self._span_id[cells] = batch.span_id[requests]
 

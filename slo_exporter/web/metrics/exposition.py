@@ -22,7 +22,7 @@ from typing import Final
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.web.metrics.catalogue import CATALOGUE, Metric, Type
 from slo_exporter.web.metrics.exemplars import Exemplar
-from slo_exporter.web.metrics.requests import BOUNDS_NS, RequestSnapshot
+from slo_exporter.web.metrics.histogram import Family
 from slo_exporter.web.metrics.series import Rows, Scrape, of_requests, samples
 
 
@@ -33,7 +33,6 @@ class Format(StrEnum):
     OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-_BOUNDS: Final = (*(str(bound / SECOND_NS) for bound in BOUNDS_NS), "+Inf")
 _ENDS: Final = {Format.TEXT: ("",), Format.OPENMETRICS: ("# EOF", "")}
 _PLAIN_DIGITS: Final = 6
 """Most digits before the point that Go prints without an exponent, as prometheus_client has it."""
@@ -45,7 +44,7 @@ def write(scrape: Scrape, form: Format) -> bytes:
     lines: list[str] = []
     for metric in CATALOGUE:
         if metric.type is Type.HISTOGRAM:
-            of_metric = list(_histogram(metric.name, scrape.requests, form))
+            of_metric = list(_histogram(metric.name, scrape.requests.families[metric.name], form))
         else:
             of_metric = _lines(metric.name, rows[metric.name])
         if of_metric:
@@ -76,13 +75,14 @@ def _lines(name: str, rows: Rows) -> list[str]:
     ]
 
 
-def _histogram(name: str, requests: RequestSnapshot, form: Format) -> Iterator[str]:
+def _histogram(name: str, family: Family, form: Format) -> Iterator[str]:
     shown: Iterable[Iterable[Exemplar | None]] = repeat(repeat(None))
     if form is Format.OPENMETRICS:
-        shown = requests.exemplars.rows()
-    for series, exemplars in zip(requests.series, shown, strict=False):
-        labels, below = of_requests(series), list(accumulate(series.buckets))
-        for bound, requests_below, exemplar in zip(_BOUNDS, below, exemplars, strict=False):
+        shown = family.exemplars.rows()
+    bounds = (*(str(bound / SECOND_NS) for bound in family.bounds_ns), "+Inf")
+    for series, exemplars in zip(family.series, shown, strict=False):
+        labels, below = of_requests(series.labels, series.stage), list(accumulate(series.buckets))
+        for bound, requests_below, exemplar in zip(bounds, below, exemplars, strict=False):
             yield f'{name}_bucket{{le="{bound}",{labels}}} {_number(requests_below)}{_appended(exemplar)}'
         yield f"{name}_sum{{{labels}}} {_number(series.seconds)}"
         yield f"{name}_count{{{labels}}} {_number(below[-1])}"

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from slo_exporter.insight.labels import LONGEST_LABEL, Labels
 from slo_exporter.sli.records import Outcome
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.report import BudgetReport, State
 from slo_exporter.web import wording
 from slo_exporter.web.board import Readings
-from slo_exporter.web.metrics.catalogue import CATALOGUE, LONGEST_LABEL
-from slo_exporter.web.metrics.requests import RequestSeries, RequestSnapshot
+from slo_exporter.web.metrics.catalogue import CATALOGUE
+from slo_exporter.web.metrics.requests import RequestSeries, RequestSnapshot, TokenSeries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,7 @@ def samples(scrape: Scrape) -> Mapping[str, Rows]:
         "slo_state": _states(reports),
         "slo_events_total": _events(scrape),
         "inference_requests_total": _requests(scrape.requests.series),
+        "inference_tokens_total": _tokens(scrape.requests.tokens),
         "slo_exporter_build_info": [(written({"version": scrape.version}), 1)],
         "slo_exporter_ready": [("", scrape.ready)],
         "slo_exporter_label_overflow_total": [("", scrape.requests.overflowed)],
@@ -60,10 +62,11 @@ def written(labels: Mapping[str, str]) -> str:
     return ",".join([f'{name}="{_escaped(labels[name])}"' for name in sorted(labels)])
 
 
-def of_requests(series: RequestSeries) -> str:
-    """The labels of a service, model and view."""
-    service, model, view = map(_escaped, series.labels)
-    return f'model="{model}",service="{service}",view="{view}"'
+def of_requests(labels: Labels, stage: str | None = None) -> str:
+    """The labels of a service, model and view, and of a stage."""
+    service, model, view = map(_escaped, labels)
+    of_stage = f'stage="{stage}",' if stage else ""
+    return f'model="{model}",service="{service}",{of_stage}view="{view}"'
 
 
 _OUTCOMES: Final = tuple(outcome.name.lower() for outcome in Outcome)
@@ -137,6 +140,11 @@ def _requests(every: Iterable[RequestSeries]) -> Rows:
         service, model, view = map(_escaped, series.labels)
         for outcome, requests in zip(_OUTCOMES, series.outcomes, strict=True):
             yield f'model="{model}",outcome="{outcome}",service="{service}",view="{view}"', requests
+
+
+def _tokens(every: Iterable[TokenSeries]) -> Rows:
+    for series in every:
+        yield f'kind="{series.kind}",{of_requests(series.labels)}', series.tokens
 
 
 def _info(slo: Slo) -> str:

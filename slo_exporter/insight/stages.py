@@ -1,0 +1,293 @@
+"""
+Distributions of stage times over the last day, in bounded memory.
+
+Rules of this module:
+
+1. Event time: an observation is in the slot of its request's end. Slots are a
+   minute wide, and ten once no window of up to `FINE_S` reaches them.
+2. What comes is put aside and folded in now and then, so that adding is cheap.
+3. Arrays are replaced, never changed: what was read stays as it was.
+4. At most `MOST_BYTES`: the oldest slot goes first, and a reading says since
+   when it is whole. What comes late for a slot that went is left out.
+5. It has no clock: the newest observation says how old the others are.
+
+Nothing of it is kept across a restart.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slo_exporter.insight.labels import MOST_SETS, Labels, LabelSets
+from slo_exporter.insight.observations import (
+    BUCKET_BITS,
+    GROUPS_PER_SET,
+    MEASURE_BITS,
+    Observations,
+    joined,
+    of_parts,
+    of_requests,
+)
+from slo_exporter.sli.records import RequestBatch, StageTimes, concat, concat_stages
+
+SHORTEST_S: Final = 300
+"""The shortest window that can be read."""
+LONGEST_S: Final = 86_400
+"""The longest window that can be read."""
+FINE_S: Final = 7200
+"""Windows up to so long begin at a full minute, longer ones at full ten."""
+MOST_BYTES: Final = 24 << 20
+"""Most that the slots take together."""
+
+_MINUTE_S: Final = 60
+_COARSE: Final = 10
+"""Minutes of a wide slot."""
+_KEEP_FINE: Final = FINE_S // _MINUTE_S + 2 * _COARSE
+_KEEP: Final = LONGEST_S // _MINUTE_S + 2 * _COARSE
+_AHEAD: Final = 30
+"""Minutes that a slot may be ahead of what comes; further on, the clock was wrong when it was made."""
+_PENDING: Final = 1 << 12
+"""Records put aside until they are folded in: less than a mebibyte, and a few ms of work."""
+_KEY: Final = (1 << 32) - 1
+_SLOT_BYTES: Final = 512
+"""What a slot takes beside the data of its arrays."""
+
+Keys = NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Counts and sums of some observations; several one after the other are read as their sum."""
+
+    keys: Keys
+    """Group, measure and bucket; ascending in what was not chained."""
+    counts: NDArray[np.uint32]
+    """Observations of each key."""
+    sum_keys: Keys
+    """Group and measure; ascending in what was not chained."""
+    sums_ns: NDArray[np.float64]
+    """Exact up to 2^53 ns, 104 days, of each."""
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes."""
+        return sum(column.nbytes for column in (self.keys, self.counts, self.sum_keys, self.sums_ns)) + _SLOT_BYTES
+
+    def between(self, first_set: int, last_set: int) -> "Cells":
+        """The part that is of some label sets, where keys ascend."""
+        groups = np.array([first_set, last_set + 1], dtype=np.int64) * GROUPS_PER_SET
+        a, b = np.searchsorted(self.keys, groups << (MEASURE_BITS + BUCKET_BITS)).tolist()
+        c, d = np.searchsorted(self.sum_keys, groups << MEASURE_BITS).tolist()
+        return Cells(self.keys[a:b], self.counts[a:b], self.sum_keys[c:d], self.sums_ns[c:d])
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a book knows of one service in a range of time."""
+
+    from_s: int
+    """Start, inclusive: later than asked where the book does not reach so far."""
+    to_s: int
+    """End, exclusive."""
+    is_whole: bool
+    """It reaches as far as was asked."""
+    labels: dict[Labels, int]
+    """The label sets of the service, with their numbers."""
+    cells: Cells
+    """Of those sets, and of others."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    """What was put aside."""
+
+    requests: list[RequestBatch] = field(default_factory=list)
+    parts: list[StageTimes] = field(default_factory=list)
+    rows: int = 0
+
+    def add(self, requests: RequestBatch, parts: StageTimes) -> None:
+        self.rows += len(requests) + len(parts)
+        if len(requests):
+            self.requests.append(replace(requests, attributes={}))
+        if len(parts):
+            self.parts.append(parts)
+
+    def observations(self, labels: LabelSets) -> Observations:
+        found = [
+            of_requests(concat(self.requests), labels) if self.requests else None,
+            of_parts(concat_stages(self.parts), labels),
+        ]
+        return joined([each for each in found if each is not None])
+
+
+class StageBook:
+    """
+    Remembers how long stages took, by group and minute.
+
+    Args:
+        since_ns: when it began; before that nothing is known.
+        most_sets: most (service, model, view) that are told apart.
+        most_bytes: most that the slots may take.
+    """
+
+    def __init__(self, since_ns: int, most_sets: int = MOST_SETS, most_bytes: int = MOST_BYTES) -> None:
+        self._labels = LabelSets(most_sets)
+        self._most_bytes = most_bytes
+        self._slots: dict[int, list[Cells]] = {}
+        """By its first minute; what comes for a slot is merged when it is as much as half of what is there."""
+        self._pending = _Pending()
+        self._since = since_ns // (_MINUTE_S * 10**9)
+        self._gone = 0
+        """Slots that start before this minute were let go of."""
+        self._widened = 0
+        """Slots that start before this minute are ten minutes wide; a multiple of ten."""
+
+    @property
+    def nbytes(self) -> int:
+        """What the slots take."""
+        return sum(map(_nbytes, self._slots.values()))
+
+    def add(self, requests: RequestBatch, parts: StageTimes) -> None:
+        """Take in the requests of a commit, and stage times whose request came in another export."""
+        self._pending.add(requests, parts)
+        if self._pending.rows >= _PENDING:
+            self._fold()
+
+    def knows(self, service: str) -> bool:
+        """A request of that service, or a part of one, ever came."""
+        self._fold()
+        return any(labels[0] == service for labels in self._labels.numbers)
+
+    def read(self, service: str, window_s: int, now_ns: int) -> Reading:
+        """
+        Read one service over the *window_s* seconds until now.
+
+        The range ends with the minute that holds now; its start is rounded down
+        to a minute, or to ten where the window is longer than `FINE_S`.
+        """
+        self._fold()
+        grid_s = _MINUTE_S if window_s <= FINE_S else _MINUTE_S * _COARSE
+        now_s = now_ns // 10**9
+        asked_s, to_s = (now_s - window_s) // grid_s * grid_s, (now_s // _MINUTE_S + 1) * _MINUTE_S
+        from_s = min(max(asked_s, self._reach() * _MINUTE_S), to_s)
+        labels = {names: number for names, number in self._labels.numbers.items() if names[0] == service}
+        slots = [slot for slot in sorted(self._slots) if labels and from_s <= slot * _MINUTE_S < to_s]
+        first, last = min(labels.values(), default=0), max(labels.values(), default=0)
+        cells = _chained([chunk.between(first, last) for slot in slots for chunk in self._slots[slot]])
+        return Reading(from_s, to_s, from_s == asked_s, labels, cells)
+
+    def _reach(self) -> int:
+        """The minute since when everything is there that came."""
+        return max(self._gone, min([self._since, *self._slots]))
+
+    def _fold(self) -> None:
+        """Bring what was put aside into its slots, and let go of what is old."""
+        pending, self._pending = self._pending, _Pending()
+        observations = pending.observations(self._labels)
+        if not len(observations):
+            return
+        order = np.argsort(observations.place)
+        place, durations = observations.place[order], observations.duration_ns[order]
+        minutes = place >> 32
+        starts = _starts(minutes)
+        newest = int(minutes[-1])
+        self._set_back(newest)
+        for start, end in pairwise([*starts.tolist(), len(place)]):
+            self._put(int(minutes[start]), _counted(place[start:end] & _KEY, durations[start:end]))
+        self._forget(newest - _KEEP)
+        self._widen((newest - _KEEP_FINE) // _COARSE * _COARSE)
+        self._shrink()
+
+    def _set_back(self, newest: int) -> None:
+        """Forget what a clock made that was wrong, or all that comes now would be old."""
+        if max([self._gone, *self._slots]) <= newest + _AHEAD:
+            return
+        self._slots = {slot: chunks for slot, chunks in self._slots.items() if slot <= newest + _AHEAD}
+        self._gone = min(self._gone, newest)
+        self._widened = min(self._widened, newest // _COARSE * _COARSE)
+
+    def _put(self, minute: int, cells: Cells) -> None:
+        slot = minute // _COARSE * _COARSE if minute < self._widened else minute
+        if slot < self._gone:
+            return
+        chunks = self._slots.setdefault(slot, [])
+        while chunks and len(chunks[-1].keys) <= 2 * len(cells.keys):
+            cells = _merged([chunks.pop(), cells])
+        chunks.append(cells)
+
+    def _forget(self, before: int) -> None:
+        """Let go of the slots that start before a minute."""
+        for slot in [slot for slot in self._slots if slot < before]:
+            del self._slots[slot]
+        self._gone = max(self._gone, before)
+
+    def _widen(self, before: int) -> None:
+        """Make slots ten minutes wide that start before a minute, a multiple of ten."""
+        narrow: dict[int, list[int]] = {}
+        for slot in sorted(self._slots):
+            if self._widened <= slot < before:
+                narrow.setdefault(slot // _COARSE * _COARSE, []).append(slot)
+        for wide, slots in narrow.items():
+            self._slots[wide] = [_merged([cells for slot in slots for cells in self._slots.pop(slot)])]
+        self._widened = max(self._widened, before)
+
+    def _shrink(self) -> None:
+        excess = self.nbytes - self._most_bytes
+        while excess > 0:
+            oldest = min(self._slots)
+            excess -= _nbytes(self._slots[oldest])
+            self._forget(oldest + (_COARSE if oldest < self._widened else 1))
+
+
+def _nbytes(chunks: Iterable[Cells]) -> int:
+    return sum(cells.nbytes for cells in chunks)
+
+
+def _counted(keys: NDArray[np.int64], durations_ns: NDArray[np.int64]) -> Cells:
+    """Cells of observations that are in the order of their keys."""
+    starts = _starts(keys)
+    counts = np.diff(np.append(starts, len(keys)))
+    sum_keys = keys >> BUCKET_BITS
+    sum_starts = _starts(sum_keys)
+    sums = np.add.reduceat(durations_ns.astype(np.float64), sum_starts)
+    return Cells(keys[starts].astype(np.uint32), counts.astype(np.uint32), sum_keys[sum_starts].astype(np.uint32), sums)
+
+
+def _merged(several: Sequence[Cells]) -> Cells:
+    """The cells of several slots as those of one."""
+    if len(several) == 1:
+        return several[0]
+    chained = _chained(several)
+    keys, counts = _added(chained.keys, chained.counts)
+    sum_keys, sums = _added(chained.sum_keys, chained.sums_ns)
+    return Cells(keys, counts, sum_keys, sums)
+
+
+def _added(keys: Keys, values: NDArray[Any]) -> tuple[Keys, NDArray[Any]]:
+    # Several ascending runs: a merging sort needs little more than one pass.
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    starts = _starts(keys)
+    return keys[starts], np.add.reduceat(values[order], starts, dtype=values.dtype)
+
+
+def _chained(several: Iterable[Cells]) -> Cells:
+    several = list(several)
+    nothing = np.zeros(0, dtype=np.uint32)
+    return Cells(
+        np.concatenate([nothing, *(cells.keys for cells in several)]),
+        np.concatenate([nothing, *(cells.counts for cells in several)]),
+        np.concatenate([nothing, *(cells.sum_keys for cells in several)]),
+        np.concatenate([np.zeros(0), *(cells.sums_ns for cells in several)]),
+    )
+
+
+def _starts(ascending: NDArray[np.int64] | Keys) -> NDArray[np.intp]:
+    """Where a run of equal values begins; the array may be empty."""
+    if not len(ascending):
+        return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))

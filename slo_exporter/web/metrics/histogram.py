@@ -1,0 +1,122 @@
+"""
+A histogram family in columns: one row a label set, with an exemplar per bucket.
+
+A duration is compared with a bucket's bound in whole nanoseconds, ``<=``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from slo_exporter.clock import SECOND_NS
+from slo_exporter.insight.labels import Labels
+from slo_exporter.sli.records import Ints, RequestBatch
+from slo_exporter.web.metrics.exemplars import Exemplars
+
+BOUNDS_NS: Final = tuple(
+    milliseconds * 10**6
+    for milliseconds in (
+        *(1, 2, 5, 10, 20, 50, 100, 200, 500),
+        *(1_000, 2_000, 5_000, 10_000, 20_000, 30_000),
+        *(60_000, 120_000, 300_000, 600_000),
+    )
+)
+"""
+Upper bounds of the buckets of requests and stages, inclusive.
+
+From a cache hit to the longest generation that clients wait for: 1-2-5 steps up
+to 20 s, then the usual timeouts.
+"""
+
+FIRST_TOKEN_BOUNDS_NS: Final = tuple(
+    milliseconds * 10**6
+    for milliseconds in (
+        *(1, 2, 5, 10, 20, 50, 75, 100, 150, 200, 300, 400, 500, 750),
+        *(1_000, 1_500, 2_000, 3_000, 5_000, 7_500, 10_000, 20_000, 30_000),
+        *(60_000, 120_000, 300_000, 600_000),
+    )
+)
+"""
+Upper bounds of the time to the first token, inclusive.
+
+Objectives lie between 50 ms and 10 s, so steps there are no wider than 1.5 to 2;
+a full queue reaches the timeouts.
+"""
+
+PER_TOKEN_BOUNDS_NS: Final = tuple(
+    milliseconds * 10**6
+    for milliseconds in (
+        *(1, 2, 5, 10, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500),
+        *(1_000, 2_500, 5_000, 10_000),
+    )
+)
+"""
+Upper bounds of the time per output token, inclusive.
+
+People read some 5 to 20 tokens a second, so objectives lie between 10 and 200 ms;
+a token that takes 10 s is a stall, and how long one it is no histogram need tell.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramSeries:
+    """The counters of one label set."""
+
+    labels: Labels
+    stage: str | None
+    buckets: tuple[int, ...]
+    """Durations by bucket, not cumulative; the last is beyond all bounds."""
+    seconds: float
+    """Sum of all durations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A histogram family at one instant."""
+
+    bounds_ns: tuple[int, ...]
+    series: tuple[HistogramSeries, ...]
+    exemplars: Exemplars
+    """One row for each of *series*, in the same order."""
+
+
+class Histogram:
+    """
+    Counts durations by row and bucket.
+
+    Args:
+        rows: how many label sets there may be.
+        bounds_ns: upper bounds of the buckets, inclusive.
+    """
+
+    def __init__(self, rows: int, bounds_ns: tuple[int, ...] = BOUNDS_NS) -> None:
+        self._bounds_ns = bounds_ns
+        self._bounds = np.array(bounds_ns, dtype=np.int64)
+        self._buckets = np.zeros((rows, len(bounds_ns) + 1), dtype=np.int64)
+        # Float, because nanoseconds of many concurrent requests pass 2**63 within days.
+        self._seconds = np.zeros(rows, dtype=np.float64)
+        self._exemplars = Exemplars.empty(rows, len(bounds_ns) + 1)
+
+    def add(
+        self, rows: Ints, durations_ns: Ints, batch: RequestBatch | None = None, requests: Ints | None = None
+    ) -> None:
+        """Count durations, but for missing ones; *requests* are their positions in *batch*, for exemplars."""
+        # Missing is the least number there is.
+        known = durations_ns >= 0
+        rows, durations_ns = rows[known], durations_ns[known]
+        cells = (rows, np.searchsorted(self._bounds, durations_ns, side="left"))
+        np.add.at(self._buckets, cells, 1)
+        np.add.at(self._seconds, rows, durations_ns / SECOND_NS)
+        if batch is not None and requests is not None:
+            self._exemplars.add(batch, requests[known], durations_ns, cells)
+
+    def family(self, rows: Sequence[tuple[int, Labels, str | None]], *, with_empty: bool = False) -> Family:
+        """A copy of some rows, in the order given; of those without a duration only when asked."""
+        counted = self._buckets.max(axis=1).tolist()
+        shown = [each for each in rows if with_empty or counted[each[0]]]
+        picked = [row for row, _, _ in shown]
+        numbers = zip(shown, self._buckets[picked].tolist(), self._seconds[picked].tolist(), strict=True)
+        series = (HistogramSeries(labels, stage, tuple(b), seconds) for (_, labels, stage), b, seconds in numbers)
+        return Family(self._bounds_ns, tuple(series), self._exemplars.take(picked))

@@ -1,0 +1,45 @@
+"""What to know about the numbers of a service stands beside them."""
+
+from dataclasses import replace
+
+import pytest
+from boards import LedgerBoard
+from builders import slo
+from busy import client_of
+
+from slo_exporter.sli.condition import parse
+from slo_exporter.sli.indicator import Indicator, Selector
+from slo_exporter.sli.records import View
+from slo_exporter.slo.definition import Slo
+from slo_exporter.web.wording import BLIND
+
+
+def of(selector: Selector) -> Slo:
+    """An SLO on availability."""
+    return replace(slo(), indicator=Indicator(selector, parse("outcome == ok")))
+
+
+def test_the_list_the_slo_and_the_breakdown_say_it() -> None:
+    """As one text, and as sentences."""
+    client = client_of(LedgerBoard([slo()], [(1, 0, 0)], warned={"chat": (BLIND,)}))
+    assert client.get("/api/v1/slos").json()["items"][0]["warning"] == BLIND
+    assert client.get("/api/v1/slos/chat/latency").json()["warnings"] == [BLIND]
+    assert BLIND in client.get("/api/v1/services/chat/breakdown").json()["warnings"]
+
+
+def test_another_service_is_not_warned_of() -> None:
+    """Only the one it is about."""
+    client = client_of(LedgerBoard([slo()], [(1, 0, 0)], warned={"other": (BLIND,)}))
+    assert client.get("/api/v1/slos").json()["items"][0]["warning"] == ""
+    assert client.get("/api/v1/slos/chat/latency").json()["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [Selector("chat", View.CLIENT), Selector("chat", matches=(("http.route", ("/v1/chat",)),))],
+    ids=["client", "http"],
+)
+def test_what_does_not_count_engine_spans_is_not_blind(selector: Selector) -> None:
+    """Clients see failures, and HTTP spans tell of them."""
+    client = client_of(LedgerBoard([of(selector)], [(1, 0, 0)], warned={"chat": (BLIND,)}))
+    assert client.get("/api/v1/slos/chat/latency").json()["warnings"] == []
