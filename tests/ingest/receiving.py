@@ -11,6 +11,7 @@ from builders import ManualClock
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.daemon.http_server import HttpServer
+from slo_exporter.ingest.otlp.conventions.records import Declared
 from slo_exporter.ingest.otlp.export import Encoding, Export
 from slo_exporter.ingest.otlp.grpc_server import GrpcServer, Patience
 from slo_exporter.ingest.otlp.http_app import OtlpHttpApp
@@ -20,7 +21,7 @@ from slo_exporter.ingest.otlp.receiver import Receiver, Workers
 from slo_exporter.sli.admission import Role
 
 MIB = 1024 * 1024
-READER = Reader(selector_keys=frozenset(), models={}, lateness_ns=600 * SECOND_NS, ignore_routes=())
+READER = Reader(Declared(), lateness_ns=600 * SECOND_NS)
 """Reads with nothing declared."""
 
 SOON_S = 10

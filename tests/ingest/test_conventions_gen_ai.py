@@ -53,7 +53,7 @@ def test_asking_a_model_is_a_request(reading_of: ReadingOf, operation: str, kind
         ({"gen_ai.operation.name": "invoke_agent", "gen_ai.system": "openai"}, {"name": "chat m"}),
         ({"gen_ai.operation.name": "CHAT"}, {}),
         ({"gen_ai.operation.name": 7}, {}),
-        ({"gen_ai.request.model": "m", "gen_ai.request.id": "r"}, {"name": "filter_endpoints", "kind": INTERNAL}),
+        ({"gen_ai.request.model": "m", "gen_ai.request.id": "r"}, {"name": "route_request", "kind": INTERNAL}),
         (CHAT, {"kind": SERVER}),
         (CHAT, {"kind": PRODUCER}),
         (CHAT, {"kind": CONSUMER}),
@@ -127,6 +127,40 @@ def test_a_stream_has_a_first_chunk_and_gaps(reading_of: ReadingOf) -> None:
     expected = {"e2e": SECOND_NS, "ttft": 200_000_000, "inter_token": 200_000_000, "completion_tokens": 5}
     assert fields == expected
     assert set(known(reading_of({**CHAT, USAGE + "output_tokens": 5}).export.requests)) == {"e2e", "completion_tokens"}
+
+
+def test_a_first_token_is_in_nanoseconds(reading_of: ReadingOf) -> None:
+    """LoongSuite's key, of an int or its text; behind the key of the conventions, and 0 is missing."""
+    key = "gen_ai.response.time_to_first_token"
+    both = {**CHAT, key: 350_000_000, "gen_ai.response.time_to_first_chunk": 0.2}
+    rows = [{**CHAT, key: 350_000_000}, {**CHAT, key: "350000000"}, both, {**CHAT, key: 0}]
+    ttft = reading_of(*rows).export.requests.fields["ttft"].tolist()
+    assert ttft == [350_000_000, 350_000_000, 200_000_000, MISSING]
+
+
+@pytest.mark.parametrize(
+    ("provider", "operation", "name"),
+    [
+        ("aws.bedrock", "text_completion", "text_completion amazon.titan-text"),
+        ("gcp.vertex_ai", "generate_content", "generate_content gemini-2.5-pro"),
+        ("azure.ai.inference", "embeddings", "embeddings text-embedding-3"),
+        ("dashscope", "chat", "chat qwen-max"),
+    ],
+)
+def test_every_provider_is_read_alike(reading_of: ReadingOf, provider: str, operation: str, name: str) -> None:
+    """Under the old key of a provider and under the new one."""
+    call = {"gen_ai.operation.name": operation, "gen_ai.request.model": "m"}
+    requests = reading_of(
+        {**call, "gen_ai.system": provider}, {**call, "gen_ai.provider.name": provider}, name=name
+    ).export.requests
+    assert [requests.framework.at(row) for row in (0, 1)] == ["gen_ai", "gen_ai"]
+
+
+@pytest.mark.parametrize("operation", ["retrieval", "rerank_documents", "react", "enter", "apply_guardrail", "goto"])
+def test_operations_of_vendors_that_ask_no_model_are_unmatched(reading_of: ReadingOf, operation: str) -> None:
+    """Retrieval, ranking, the steps of an agent, guardrails, the edges of a graph."""
+    reading = reading_of({"gen_ai.operation.name": operation, "gen_ai.request.model": "m"}, name=f"{operation} m")
+    assert reading.export.results["unmatched"] == 1
 
 
 def test_choices_share_the_tokens(reading_of: ReadingOf) -> None:
@@ -233,6 +267,23 @@ def test_without_a_known_name_code_and_status_decide(
     reading_of: ReadingOf, attributes: Mapping[str, Any], expected: Outcome, *, error: bool
 ) -> None:
     """A call without a fault is ok: its span has no status to set."""
+    assert reading_of({**CHAT, **attributes}, error=error).export.requests.outcome.tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "error", "expected"),
+    [
+        ({"exception.type": "openai.RateLimitError"}, True, Outcome.RATE_LIMITED),
+        ({"exception.type": "openai.RateLimitError"}, False, Outcome.OK),
+        ({"exception.type": "openai.RateLimitError", "error.type": "timeout"}, True, Outcome.ERROR),
+        ({"exception.type": "openai.RateLimitError", "error.type": ""}, True, Outcome.RATE_LIMITED),
+    ],
+    ids=repr,
+)
+def test_without_an_error_type_the_exception_of_a_failure_decides(
+    reading_of: ReadingOf, attributes: Mapping[str, Any], expected: Outcome, *, error: bool
+) -> None:
+    """One that was recorded in a call that went well was handled."""
     assert reading_of({**CHAT, **attributes}, error=error).export.requests.outcome.tolist() == [expected]
 
 

@@ -8,6 +8,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from receiving import engines_of
 
 from slo_exporter.clock import SECOND_NS
+from slo_exporter.ingest.otlp.conventions.records import Declared
 from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.ingest.otlp.reader import Reader
 from slo_exporter.sli.records import MISSING, Outcome
@@ -23,7 +24,7 @@ def read(span: SpanOf, export_body: BodyOf, now_ns: int) -> Callable[..., Export
     """Read one span, given its attributes."""
 
     def reading(attributes: Mapping[str, Any], *, ignore: tuple[str, ...] = ROUTES, **overrides: Any) -> Export:
-        reader = Reader(selector_keys=frozenset(), models={}, lateness_ns=600 * SECOND_NS, ignore_routes=ignore)
+        reader = Reader(Declared(ignore_routes=ignore), lateness_ns=600 * SECOND_NS)
         return reader.read(export_body(span(attributes, **overrides)), now_ns).export
 
     return reading

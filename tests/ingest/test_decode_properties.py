@@ -9,10 +9,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from otlp_messages import LATENESS_NS, good_spans, message, messages
 
+from slo_exporter.ingest.otlp.conventions.records import Declared
 from slo_exporter.ingest.otlp.errors import MalformedError
 from slo_exporter.ingest.otlp.reader import Reader
 
-READER = Reader(selector_keys=frozenset({"k"}), models={}, lateness_ns=LATENESS_NS, ignore_routes=("/health",))
+READER = Reader(Declared(selector_keys=frozenset({"k"}), ignore_routes=("/health",)), lateness_ns=LATENESS_NS)
 
 
 @given(messages)

@@ -1,6 +1,6 @@
 """Doubts are counted in bounded memory."""
 
-from slo_exporter.sli.doubts import LONGEST_NAME, MOST_SERVICES, OTHER, Doubt, Doubts
+from slo_exporter.ingest.otlp.doubt_counts import LONGEST_NAME, MOST_SERVICES, OTHER, Doubt, Doubts
 
 
 def test_doubts_add_up_by_service_and_reason() -> None:

@@ -11,6 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from receiving import READER
 
 from slo_exporter.clock import SECOND_NS
+from slo_exporter.ingest.otlp.conventions.records import Declared
 from slo_exporter.ingest.otlp.errors import MalformedError
 from slo_exporter.ingest.otlp.reader import Reader
 from slo_exporter.sli.records import RequestBatch, View
@@ -25,10 +26,8 @@ HTTP: Mapping[str, Any] = {"http.request.method": "GET", "http.response.status_c
 def reader() -> Reader:
     """Read for a selector on two keys, with a model for one service."""
     return Reader(
-        selector_keys=frozenset({"tier", "http.response.status_code"}),
-        models={"chat": "llama"},
+        Declared(selector_keys=frozenset({"tier", "http.response.status_code"}), models={"chat": "llama"}),
         lateness_ns=600 * SECOND_NS,
-        ignore_routes=(),
     )
 
 

@@ -88,7 +88,7 @@ def test_the_tables_of_attributes_are_the_conventions(heading: str, convention: 
     """Every name of every key, with the field it holds and the unit."""
     table = rows(heading)
 
-    for field, source in convention.fields.items():
+    for field, source in convention.sources:
         for key in source.keys:
             told, _, unit = table[key].partition(" | ")
             assert told.startswith(f"`{field}`")

@@ -21,7 +21,14 @@ CASES = {
     "vllm_old.json": {View.SERVER: 2},
     "genai_semconv_client_server.json": {View.SERVER: 1, View.CLIENT: 5},
     "training_step.json": {View.SERVER: 2},
+    "sglang.json": {View.SERVER: 2},
+    "triton.json": {View.SERVER: 2},
     "client_v2_vs_vllm.json": {View.SERVER: 4, View.CLIENT: 5},
+    "dynamo.json": {View.SERVER: 2},
+    "ray_serve_vllm.json": {View.SERVER: 2},
+    "llm_d_prefill_decode.json": {View.GATEWAY: 1, View.SERVER: 1},
+    "litellm_v1.json": {View.GATEWAY: 2, View.SERVER: 1},
+    "litellm_v2.json": {View.GATEWAY: 1},
 }
 
 

@@ -10,7 +10,7 @@ from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.conventions.convention import Convention
 from slo_exporter.ingest.otlp.layers import Collapsed, Every
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.doubts import Doubt
+from slo_exporter.ingest.otlp.doubt_counts import Doubt
 from slo_exporter.sli.records import MISSING, Ints, Mask, Outcome, RequestBatch, Texts
 
 _SKEW_NS: Final = SECOND_NS

@@ -8,7 +8,7 @@ Source: the engines' own clocks: ttft = decode.start + decode.ttft − prefill.s
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -22,6 +22,8 @@ from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch, Words
 _OF_FIRST: Final = ("queue", "preprocess", "prefill")
 """Stages that the first half went through."""
 _OF_EITHER: Final = ("prompt_tokens", "cached_tokens")
+OF_FIRST_HALF: Final = frozenset((*_OF_FIRST, *_OF_EITHER))
+"""What a first half tells of the whole request."""
 _EARLIEST_NS: Final = -1_000_000_000
 _LATEST_NS: Final = 60_000_000_000
 """The second half starts so long before the first one ended, its clock being off, or so long after it."""
@@ -35,7 +37,7 @@ def certain(prefill: NDArray[np.uint8]) -> Mask:
 
 def halves(batch: RequestBatch, prefill: NDArray[np.uint8]) -> tuple[Ints, Ints]:
     """
-    Rows that are first halves, and the second half of each.
+    Rows that are first halves, and the second half of each; several of both where ``n > 1``.
 
     They share a request id; or, where one is certainly a first half, they are
     the only ones of their trace.
@@ -43,20 +45,23 @@ def halves(batch: RequestBatch, prefill: NDArray[np.uint8]) -> tuple[Ints, Ints]
     first = np.flatnonzero(prefill != NOT_PREFILL)
     if not first.size:
         return first, first
-    pairs = dict(_by_id(batch, prefill, first))
-    pairs.update(_by_trace(batch, prefill, pairs))
-    found = np.array(sorted(pairs.items()), dtype=np.int64).reshape(-1, 2)
+    by_id = [*_by_id(batch, prefill, first)]
+    found = np.array(sorted([*by_id, *_by_trace(batch, prefill, by_id)]), dtype=np.int64).reshape(-1, 2)
     return found[:, 0], found[:, 1]
 
 
 def _by_id(batch: RequestBatch, prefill: NDArray[np.uint8], first: Ints) -> Iterator[tuple[int, int]]:
+    """Each first half with the second half nearest to it, and with those that share the request of that one."""
     second = defaultdict[int, list[int]](list)
     for row in np.flatnonzero((prefill == NOT_PREFILL) & (batch.pair_key != 0)).tolist():
         second[int(batch.pair_key[row])].append(row)
     for row in first.tolist():
         near = [other for other in second.get(int(batch.pair_key[row]), ()) if _go_together(batch, row, other)]
         if near:
-            yield row, min(near, key=lambda other: int(batch.start_ns[other]))
+            nearest = min(near, key=lambda other: int(batch.start_ns[other]))
+            key = int(batch.request_key[nearest])
+            shared = [other for other in near if key and int(batch.request_key[other]) == key]
+            yield from ((row, other) for other in shared or [nearest])
 
 
 def _go_together(batch: RequestBatch, first: int, second: int) -> bool:
@@ -67,9 +72,11 @@ def _go_together(batch: RequestBatch, first: int, second: int) -> bool:
     return bool(is_same and is_later and gap_ns <= _LATEST_NS and batch.view[first] == batch.view[second])
 
 
-def _by_trace(batch: RequestBatch, prefill: NDArray[np.uint8], pairs: dict[int, int]) -> Iterator[tuple[int, int]]:
+def _by_trace(
+    batch: RequestBatch, prefill: NDArray[np.uint8], pairs: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
     left = np.ones(len(batch), dtype=np.bool_)
-    left[[*pairs, *pairs.values()]] = False
+    left[[row for pair in pairs for row in pair]] = False
     first = np.flatnonzero(certain(prefill) & left)
     if not first.size:
         return

@@ -6,18 +6,19 @@ on, a client's library inside another: of the request spans of one view one
 stands, and the others fill what it does not know.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slo_exporter.ingest.otlp.conventions.convention import Convention, Inner
+from slo_exporter.ingest.otlp.conventions.convention import PREFILL, Convention, Inner
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances, derive
 from slo_exporter.ingest.otlp.conventions.parts import requests_above
 from slo_exporter.ingest.otlp.conventions.texts import hash64
-from slo_exporter.ingest.otlp.halves import certain, halves, with_prefill
+from slo_exporter.ingest.otlp.halves import OF_FIRST_HALF, certain, halves, with_prefill
+from slo_exporter.ingest.otlp.siblings import answered
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import Role
 from slo_exporter.sli.joining import combined_values, worst_outcomes
@@ -77,6 +78,7 @@ def collapse(spans: SpanBatch, every: Every, told: Provenances | None = None) ->
         every: its request spans.
         told: where each number comes from, by field; changed in place.
     """
+    every = replace(every, prefill=_prefill_below(spans, every))
     batch, owner = every.batch, np.arange(len(every.rows))
     roles: frozenset[tuple[str, Role]] = frozenset()
     first, second = halves(every.batch, every.prefill)
@@ -91,9 +93,21 @@ def collapse(spans: SpanBatch, every: Every, told: Provenances | None = None) ->
         owner = outer[owner]
         roles |= _behind(every, outer)
     batch = _derived_late(spans, every, batch, told)
+    unanswered, servers = answered(spans, every.rows, batch, owner == np.arange(len(owner)))
+    owner[unanswered] = servers
     is_alone = owner == np.arange(len(owner))
     owner[is_alone & (~every.says("counts") | certain(every.prefill))] = NOBODY
     return Collapsed(batch=batch, owner=owner, roles=roles)
+
+
+def _prefill_below(spans: SpanBatch, every: Every) -> NDArray[np.uint8]:
+    """`Convention.prefill`: the engine of a worker that only prefills does just that."""
+    workers = np.flatnonzero(certain(every.prefill))
+    if not workers.size:
+        return every.prefill
+    is_engine = every.says("counts") & np.isin(every.batch.layer, (Layer.ENGINE, Layer.PREFILL))
+    is_below = requests_above(spans, every.rows[workers])[every.rows] >= 0
+    return np.where(is_engine & is_below, np.uint8(PREFILL), every.prefill)
 
 
 def _prefillers(every: Every, first: Ints, second: Ints) -> frozenset[tuple[str, Role]]:
@@ -174,13 +188,16 @@ class _Rule:
 def _filled(every: Every, batch: RequestBatch, outer: Ints, depth: Ints, told: Provenances | None) -> RequestBatch:
     """The batch with what outer rows do not know from those below them, the nearest first."""
     fields = {name: column.copy() for name, column in batch.fields.items()}
+    _forget(every, fields, outer, depth)
     model, request_key, outcome = batch.model.codes.copy(), batch.request_key.copy(), batch.outcome.copy()
     for level in range(1, int(depth.max(initial=0)) + 1):
         rows = np.flatnonzero(depth == level)
         rows = rows[np.argsort(outer[rows], kind="stable")]
         owners, heads = np.unique(outer[rows], return_index=True)
+        is_half = certain(every.prefill)[rows]
         for name, column in fields.items():
-            known = combined_values(name, column[rows], heads)
+            tells = column[rows] if name in OF_FIRST_HALF else np.where(is_half, MISSING, column[rows])
+            known = combined_values(name, tells, heads)
             is_new = (column[owners] == MISSING) & (known != MISSING)
             column[owners[is_new]] = known[is_new]
             if told is not None and is_new.any():
@@ -196,6 +213,15 @@ def _filled(every: Every, batch: RequestBatch, outer: Ints, depth: Ints, told: P
     )
 
 
+def _forget(every: Every, fields: Mapping[str, Ints], outer: Ints, depth: Ints) -> None:
+    """Leave to inner rows what they tell and an outer row tells less well."""
+    for number, convention in enumerate(every.conventions):
+        for name in convention.inner_first & fields.keys():
+            column = fields[name]
+            told_of = np.unique(outer[(depth > 0) & (column != MISSING)])
+            column[told_of[every.of[told_of] == number]] = MISSING
+
+
 def _first_known(column: NDArray[np.generic], rows: Ints, outer: Ints, nothing: int) -> None:
     """Where an outer row has nothing, what the first of *rows* below it has."""
     known = rows[column[rows] != nothing][::-1]  # of several writes to one place the last stays
@@ -204,10 +230,14 @@ def _first_known(column: NDArray[np.generic], rows: Ints, outer: Ints, nothing: 
 
 
 def _ask_inner(every: Every, outcome: NDArray[np.uint8], outer: Ints, depth: Ints) -> None:
-    """How the inner rows ended, where the outer one has nothing bad to say and asks them."""
+    """
+    How the inner rows ended, where the outer one has nothing bad to say and asks them.
+
+    A first half ends as soon as another engine goes on: that is no end of the request.
+    """
     for kind in (Inner.LAST, Inner.WORST):
         asks = np.array([convention.inner is kind for convention in every.conventions])[every.of]
-        rows = np.flatnonzero((depth > 0) & asks[outer] & (outcome[outer] == Outcome.OK))
+        rows = np.flatnonzero((depth > 0) & asks[outer] & (outcome[outer] == Outcome.OK) & ~certain(every.prefill))
         if not rows.size:
             continue
         rows = rows[np.lexsort((every.batch.end_ns[rows], outer[rows]))]

@@ -26,6 +26,8 @@ class _Look:
     """Conditions met that say whose span it is."""
     lacks: tuple[str, ...]
     """What is wrong, in words."""
+    foreign: int = 0
+    """Conditions not met that say whose span it is."""
 
 
 def nearest_miss(span: SpanBatch, conventions: Sequence[Convention]) -> str:
@@ -33,12 +35,12 @@ def nearest_miss(span: SpanBatch, conventions: Sequence[Convention]) -> str:
     Say why *span*, one row that nobody claimed, is no request.
 
     The nearest convention is the one of which most holds that says whose a
-    span is, and of those the one that lacks least.
+    span is, and of those the one that lacks least, of that above all.
     """
     looks = [(convention, _look(convention, span)) for convention in conventions if convention.counts]
     near = [(convention, look) for convention, look in looks if look.met]
     if near:
-        convention, look = min(near, key=lambda pair: (-pair[1].met, len(pair[1].lacks)))
+        convention, look = min(near, key=lambda pair: (-pair[1].met, pair[1].foreign, len(pair[1].lacks)))
         return f"no request of {convention.framework}: {', '.join(look.lacks)}"
     if span.kind[0] == SERVER:
         return next(f"no request of {c.framework}: {', '.join(k.lacks)}" for c, k in reversed(looks))
@@ -52,11 +54,12 @@ def what_is_missing(match: Match, span: SpanBatch) -> tuple[str, ...]:
 
 def _look(convention: Convention, span: SpanBatch) -> _Look:
     request = convention.requests
-    met = sum(met for name, _, met in _conditions(request, span) if name in _TELLING)
+    telling = [met for name, _, met in _conditions(request, span) if name in _TELLING]
+    met = sum(telling)
     if convention.engine_scopes and (span.scope.at(0) or "").startswith(convention.engine_scopes):
         return _Look(met + 1, (f"other work of the engine, whose requests are {_where(request)}",))
     asks_otherwise = any(span.attributes[key].kind[0] for key in request.texts if key in span.attributes)
-    return _Look(met + asks_otherwise, what_is_missing(request, span))
+    return _Look(met + asks_otherwise, what_is_missing(request, span), len(telling) - met)
 
 
 def _where(request: Match) -> str:

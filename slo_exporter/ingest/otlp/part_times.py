@@ -63,7 +63,7 @@ def _homeless(
 ) -> Iterator[StageTimes]:
     for fill, rows in wanted:
         alone = rows[above[rows] == -1]
-        if fill.measured is not Measured.TIME or not alone.size:
+        if fill.measured is not Measured.TIME or not fill.alone or not alone.size:
             continue
         start, end = fill.interval(spans, alone)
         parts = replace(spans.take(alone), start_ns=start, end_ns=end)

@@ -36,23 +36,12 @@ class Reader:
         keys: the attribute keys that it reads; all others are skipped.
 
     Args:
-        selector_keys: attribute keys that the selectors of SLOs name.
-        models: service.name → model, where neither span nor resource names one.
+        declared: what the operator says about requests.
         lateness_ns: a span that ended longer ago is refused.
-        ignore_routes: HTTP routes that are probes; ``*`` at the end: any rest.
     """
 
-    def __init__(
-        self,
-        *,
-        selector_keys: frozenset[str],
-        models: Mapping[str, str],
-        lateness_ns: int,
-        ignore_routes: tuple[str, ...],
-    ) -> None:
-        self._recognition = Recognition(
-            Declared(selector_keys=selector_keys, models=models, ignore_routes=ignore_routes)
-        )
+    def __init__(self, declared: Declared, *, lateness_ns: int) -> None:
+        self._recognition = Recognition(declared)
         self.keys = self._recognition.keys
         self._lateness_ns = lateness_ns
 

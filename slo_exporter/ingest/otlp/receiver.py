@@ -31,7 +31,7 @@ from slo_exporter.ingest.otlp.export import Encoding, Sink
 from slo_exporter.ingest.otlp.gzip_body import gunzip
 from slo_exporter.ingest.otlp.in_flight import InFlight, Lease
 from slo_exporter.ingest.otlp.reader import Reader, Reading
-from slo_exporter.sli.doubts import Doubts
+from slo_exporter.ingest.otlp.doubt_counts import Doubts
 
 Protocol = Literal["grpc", "http"]
 Counts = Counter[tuple[str, ...]]

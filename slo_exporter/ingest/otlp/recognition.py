@@ -9,7 +9,7 @@ A `Recognition` has no state: any number of threads may use it at once.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -22,9 +22,10 @@ from slo_exporter.ingest.otlp.conventions.fields import Provenances
 from slo_exporter.ingest.otlp.conventions.match import Match
 from slo_exporter.ingest.otlp.conventions.parts import requests_above
 from slo_exporter.ingest.otlp.conventions.records import Declared, named_by_service, records_of
-from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS
+from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS, with_own
 from slo_exporter.ingest.otlp.decode import Keys
 from slo_exporter.ingest.otlp.layers import NOBODY, Collapsed, Every, collapse, roles_of
+from slo_exporter.ingest.otlp.part_models import named_by_parts, with_models
 from slo_exporter.ingest.otlp.part_times import told_by_parts
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import Role
@@ -36,6 +37,8 @@ from slo_exporter.sli.records import (
     Mask,
     RequestBatch,
     StageTimes,
+    Texts,
+    View,
     concat,
     concat_stages,
     stages_of,
@@ -52,11 +55,14 @@ class Claim:
     requests: Ints
     probes: Ints
     parts: Sequence[tuple[Part, Ints]]
+    others: Ints = field(default_factory=lambda: _NO_ROWS)
+    """Requests of the same framework that an earlier convention claims."""
 
     def above(self, spans: SpanBatch) -> Ints:
-        """Per span of the export the request of this claim that it belongs to, see `requests_above`."""
+        """Per span of the export the request of its framework that it belongs to, see `requests_above`."""
         walls = [rows for part, rows in self.parts if part.is_wall]
-        return requests_above(spans, self.requests, np.concatenate(walls) if walls else None)
+        requests = np.concatenate([self.requests, self.others]) if len(self.others) else self.requests
+        return requests_above(spans, requests, np.concatenate(walls) if walls else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +107,11 @@ class Recognition:
     """
 
     def __init__(self, declared: Declared) -> None:
-        self.conventions = (*declared.conventions, *CONVENTIONS)
+        self.conventions = with_own(declared.conventions)
         self.keys = _keys(self.conventions, declared)
         self._declared = declared
+        self._alone = {id(own): _nobody_elses(own, self.conventions) for own in declared.conventions}
+        """By identity of the operator's conventions the parts that they claim where they have no request."""
         self._generative = doubts.generative(self.conventions)
         self._engine_scopes = tuple(scope for convention in self.conventions for scope in convention.engine_scopes)
 
@@ -141,9 +149,9 @@ class Recognition:
     def claims(self, spans: SpanBatch) -> tuple[Sequence[Claim], Mask]:
         """What each convention claims, at least one of them, and what none does."""
         free = np.ones(len(spans), dtype=np.bool_)
-        claims = []
+        claims = list[Claim]()
         for convention in self.conventions:
-            claim = self._claim(convention, spans, free)
+            claim = _beside(self._claim(convention, spans, free), claims)
             if len(claim.requests) or len(claim.probes) or claim.parts:
                 claims.append(claim)
             if not free.any():
@@ -156,7 +164,9 @@ class Recognition:
         if convention.probe and len(requests):
             is_probe = convention.probe(_rows(spans, requests), self._declared.ignore_routes)
             requests, probes = requests[~is_probe], requests[is_probe]
-        taken = [(part, _taken(part.match, spans, free)) for part in convention.parts]
+        has_requests = len(requests) or len(probes)
+        claimed = convention.parts if has_requests else self._alone.get(id(convention), convention.parts)
+        taken = [(part, _taken(part.match, spans, free)) for part in claimed]
         parts = [(part, rows) for part, rows in taken if len(rows)]
         return Claim(convention=convention, requests=requests, probes=probes, parts=parts)
 
@@ -182,14 +192,24 @@ class Recognition:
             odd += parts.doubts
         if provenances is not None:
             provenances.update(_side_by_side(of_claims))
+        request_rows = np.concatenate([claim.requests for claim in claims])
+        batch = with_models(concat(batches), self._models_of_parts(spans, claims, request_rows), provenances)
         every = Every(
-            batch=_maybe_prefill(concat(batches), np.concatenate(prefill)),
-            rows=np.concatenate([claim.requests for claim in claims]),
+            batch=_maybe_prefill(batch, np.concatenate(prefill)),
+            rows=request_rows,
             conventions=tuple(claim.convention for claim in claims),
             of=np.repeat(np.arange(len(claims)), [len(claim.requests) for claim in claims]),
             prefill=np.concatenate(prefill),
         )
         return Told(every=every, stages=concat_stages(stages), doubts=odd)
+
+    def _models_of_parts(self, spans: SpanBatch, claims: Sequence[Claim], rows: Ints) -> Sequence[Texts]:
+        """What the parts of each claim that name a model call it, per request."""
+        named = (
+            named_by_parts(spans, claim.convention, claim.parts, partial(claim.above, spans), self._declared)
+            for claim in claims
+        )
+        return [names.take(rows) for names in named if names is not None]
 
     def standing(self, collapsed: Collapsed) -> RequestBatch:
         """The rows that stand, with a model where the operator named one."""
@@ -202,12 +222,33 @@ class Recognition:
         scopes = {scope for scope in spans.scope.values if scope.startswith(self._engine_scopes)}
         roles = _roles(spans, np.flatnonzero(spans.scope.among(scopes)), Role.ENGINE) if scopes else frozenset()
         for claim in claims:
+            if claim.convention.layer is Layer.ENGINE and claim.convention.view is View.SERVER:
+                # Not every engine has a scope of its own.
+                roles |= _roles(spans, claim.requests, Role.ENGINE)
             if claim.convention.is_below:
                 roles |= _roles(spans, claim.requests, Role.BELOW)
             for part, rows in claim.parts:
                 if part.is_below:
                     roles |= _roles(spans, rows, Role.BELOW)
         return roles
+
+
+def _nobody_elses(own: Convention, conventions: Sequence[Convention]) -> tuple[Part, ...]:
+    """The parts that no convention after *own* has too: those of what it extends belong to the requests there."""
+    at = next(at for at, convention in enumerate(conventions) if convention is own)
+    return tuple(part for part in own.parts if not any(part in later.parts for later in conventions[at + 1 :]))
+
+
+def _beside(claim: Claim, earlier: Sequence[Claim]) -> Claim:
+    """The claim, whose parts may be of requests of *earlier* ones of its framework."""
+    framework = claim.convention.framework
+    # What never counts is a part itself: the request is further up.
+    others = [
+        other.requests
+        for other in earlier
+        if claim.parts and other.convention.counts and other.convention.framework == framework
+    ]
+    return replace(claim, others=np.concatenate(others)) if others else claim
 
 
 def _prefill(spans: SpanBatch, convention: Convention) -> NDArray[np.uint8]:
@@ -249,6 +290,8 @@ def _keys(conventions: Sequence[Convention], declared: Declared) -> Keys:
 
 def _taken(match: Match, spans: SpanBatch, free: Mask) -> Ints:
     """The rows of *free* that match; they are free no more."""
+    if not match.may_match(spans):
+        return _NO_ROWS
     taken = match.mask(spans) & free
     free &= ~taken
     return np.flatnonzero(taken)

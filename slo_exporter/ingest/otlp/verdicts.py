@@ -21,7 +21,6 @@ from slo_exporter.sli.admission import Admission
 from slo_exporter.sli.joining import first_rows, join, requests_of
 from slo_exporter.sli.records import MISSING, Ints, Outcome, RequestBatch, Texts, View, texts_of
 
-_PROBE: Final = "a probe: its route is one of ignore_routes"
 _TWICE: Final = "repeated: the same span stands before it in this export"
 _BEFORE: Final = "repeated: the same span came in an earlier export"
 _ID_BEFORE: Final = "same request id as a request of an earlier export, and their times overlap: it counted there"
@@ -72,7 +71,8 @@ class Verdicts:
         for at, source in enumerate(sources):
             found = ((name, int(column[at])) for name, column in provenances.items())
             source.provenance.update((name, Provenance(value)) for name, value in found if value)
-        self._sources = [sources[at] for at in np.flatnonzero(collapsed.stands).tolist()]
+        ids = _ids_of_inner(sources, collapsed)
+        self._sources = [_named(sources[at], ids.get(at)) for at in np.flatnonzero(collapsed.stands).tolist()]
         self._provenances = {source.row: source.provenance for source in sources}
         for claim in claims:
             self._explain(claim)
@@ -143,7 +143,7 @@ class Verdicts:
     def _explain(self, claim: Claim) -> None:
         """Say why the probes and the parts of a convention are no requests."""
         for row in claim.probes.tolist():
-            self._reasons[row] = _PROBE
+            self._reasons[row] = claim.convention.probe_reason
         above = claim.above(self._spans).tolist()
         for part, rows in claim.parts:
             for row in rows.tolist():
@@ -190,6 +190,19 @@ class Verdicts:
 
     def _called(self, row: int) -> str:
         return f"{self._name(row)} {int(self._spans.span_id[row]):016x}"
+
+
+def _ids_of_inner(sources: Sequence[_Source], collapsed: Collapsed) -> dict[int, str]:
+    """By row of a request that stands, the first request id that those it took in have."""
+    found: dict[int, str] = {}
+    for source, owner in zip(sources, collapsed.owner.tolist(), strict=True):
+        if source.request_id is not None:
+            found.setdefault(owner, source.request_id)
+    return found
+
+
+def _named(source: _Source, request_id: str | None) -> _Source:
+    return source if source.request_id is not None else replace(source, request_id=request_id)
 
 
 def _alone(text: Texts) -> Texts:

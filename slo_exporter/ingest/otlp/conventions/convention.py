@@ -98,6 +98,8 @@ class Part:
     """What is below them tells nothing: a worker that repeats what the first one says."""
     is_below: bool = False
     """The engines of their service stand behind what counts."""
+    tells_model: bool = False
+    """Their model is that of the nearest request above them, where it names none."""
 
 
 def outcome_of_status(spans: SpanBatch) -> NDArray[np.uint8]:
@@ -139,6 +141,8 @@ class Convention:
     """In order: the first that matches claims a span."""
     probe: Callable[[SpanBatch, tuple[str, ...]], Mask] | None = None
     """Which of the request spans only ask for health, given the routes to ignore."""
+    probe_reason: str = "a probe: its route is one of ignore_routes"
+    """What is said of those."""
     prefill: Callable[[SpanBatch], NDArray[np.uint8]] | None = None
     """Which request spans are of a worker that only prefills: `PREFILL` and its like."""
     is_below: bool = False
@@ -156,17 +160,23 @@ class Convention:
     """Number fields by name; of several sources the first with a value holds."""
     parts_first: frozenset[str] = frozenset()
     """Fields of which an attribute tells less exactly than parts do."""
+    inner_first: frozenset[str] = frozenset()
+    """Fields of which the spans that it took in tell more than it does."""
     betweens: tuple[Between, ...] = ()
     """Number fields from events, in order of precedence."""
     derived: tuple[Derived, ...] = ()
     """In order: one may use what an earlier one gave."""
+    last: Mapping[str, Source] = field(default_factory=dict)
+    """Number fields whose attribute tells less exactly than what is derived: it speaks where nothing else does."""
     sequences: str = ""
     """The key of how many sequences completion_tokens is the sum of; 1 where it has no value."""
     request_id: str = ""
     pair_id: str = ""
-    """The key of what the two halves of a request share; the request id if empty."""
+    """The key of what only the two halves of one request share, in whatever traces; if empty, id and trace."""
     models: tuple[str, ...] = MODEL_KEYS
     """Keys of the model, first known wins; on the span, then on the resource."""
+    json_texts: frozenset[str] = frozenset()
+    """Of the keys of the model those whose text may be JSON text of a text: in quotes."""
     outcome: Callable[[SpanBatch], NDArray[np.uint8]] = outcome_of_status
     also_reads: tuple[str, ...] = ()
     """Keys that its functions read."""
@@ -192,7 +202,7 @@ class Convention:
         """Every span attribute key that it asks for."""
         matches = (self.requests, *(part.match for part in self.parts))
         own = (self.request_id, self.pair_id, self.sequences, *self.models, *self.also_reads)
-        sources = (key for _, source in self.sources for key in source.keys)
+        sources = (key for source in (*(s for _, s in self.sources), *self.last.values()) for key in source.keys)
         return frozenset((*own, *sources)).union(*(match.span_keys for match in matches)) - {""}
 
     @property

@@ -3,7 +3,8 @@ The number fields of requests, each from the first source that has a value.
 
 In order of precedence: an attribute of the request span, its parts, its events,
 what is derived from other fields. ``e2e`` comes last from the span's own time.
-Where an attribute tells less exactly what parts tell, `Convention.parts_first` names the field.
+Where an attribute tells less exactly what parts tell, `Convention.parts_first` names the field;
+where it does so even than what is derived, `Convention.last` does.
 """
 
 from collections.abc import MutableMapping, Sequence
@@ -70,8 +71,7 @@ def fields_of(
         filling.fill(between.field, _between(spans, between), Provenance.EVENT)
     filling.fill("e2e", span_durations(spans), Provenance.SPAN)
     if not convention.derives_late:
-        for derived in convention.derived:
-            filling.derive(derived, _sequences(spans, convention.sequences))
+        _derive_all(filling, convention, spans)
     return filling.fields
 
 
@@ -83,14 +83,20 @@ def derive(
     own = None if told is None else {name: column[rows] for name, column in told.items()}
     filling = _Filling(len(rows), own)
     filling.fields.update((name, column[rows]) for name, column in fields.items())
-    for derived in convention.derived:
-        filling.derive(derived, _sequences(spans, convention.sequences))
+    _derive_all(filling, convention, spans)
     for name, column in filling.fields.items():
         fields.setdefault(name, np.full(size, MISSING, dtype=np.int64))[rows] = column
     if told is None:
         return
     for name, sources in (own or {}).items():
         told.setdefault(name, np.zeros(size, dtype=np.uint8))[rows] = sources
+
+
+def _derive_all(filling: "_Filling", convention: Convention, spans: SpanBatch) -> None:
+    """What follows from other fields, and what is believed only where nothing does."""
+    for derived in convention.derived:
+        filling.derive(derived, _sequences(spans, convention.sequences))
+    filling.from_attributes(spans, tuple(convention.last.items()))
 
 
 class _Filling:

@@ -39,3 +39,5 @@ class Fill:
     """Names of events that *interval* reads."""
     at_least: int = 1
     """Fewer parts than that tell nothing."""
+    alone: bool = True
+    """They tell of a stage where their request is in another export; False: what is above them tells it."""

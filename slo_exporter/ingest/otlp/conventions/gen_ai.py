@@ -11,7 +11,7 @@ A response has an id, and so has the server's own span: the spans of two layers
 of one client that tell of the same response are one request.
 
 Source: OpenTelemetry semantic conventions 1.25 to 1.44 and
-semantic-conventions-genai 0.1, "GenAI client spans".
+semantic-conventions-genai 0.1, "GenAI client spans"; loongsuite-util-genai 0.5.
 """
 
 from dataclasses import replace
@@ -32,7 +32,11 @@ GEN_AI: Final = Convention(
     nests=True,
     requests=Match(texts={_OPERATION: OPERATIONS}, kinds=frozenset({CLIENT, INTERNAL})),
     fields={
-        "ttft": Source("gen_ai.response.time_to_first_chunk", "s", zero_is_missing=True),
+        "ttft": (
+            Source("gen_ai.response.time_to_first_chunk", "s", zero_is_missing=True),
+            # Of LoongSuite, Alibaba's instrumentations of the same conventions.
+            Source("gen_ai.response.time_to_first_token", "ns", zero_is_missing=True),
+        ),
         "prompt_tokens": Source("gen_ai.usage.input_tokens", also=("gen_ai.usage.prompt_tokens",)),
         "completion_tokens": Source("gen_ai.usage.output_tokens", also=("gen_ai.usage.completion_tokens",)),
         "cached_tokens": Source(

@@ -3,7 +3,8 @@ How a call of a model ended, by the name of its error.
 
 ``error.type`` is the name of a class in any spelling (``RateLimitError``,
 ``<class 'openai.RateLimitError'>``, ``google.api_core.exceptions.NotFound``), a
-code of an API (``rate_limit_error``, ``RESOURCE_EXHAUSTED``) or an HTTP status.
+code of an API (``rate_limit_error``, ``RESOURCE_EXHAUSTED``) or an HTTP status;
+who writes none records the exception as an event, which names the class too.
 The last name decides, without case, underscores and a final "Error" or
 "Exception"; a ValidationException is of AWS, and a ValidationError anybody's.
 
@@ -20,13 +21,14 @@ from numpy.typing import NDArray
 
 from slo_exporter.ingest.otlp.conventions.convention import STATUS_ERROR
 from slo_exporter.ingest.otlp.conventions.numbers import counts, numbers
-from slo_exporter.ingest.otlp.conventions.texts import text_of
+from slo_exporter.ingest.otlp.conventions.texts import first_known, text_of
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.records import Ints, Mask, Outcome
+from slo_exporter.ingest.otlp.walk import EXCEPTION_TYPE
+from slo_exporter.sli.records import Ints, Mask, Outcome, Texts
 
 _ERROR_TYPE: Final = "error.type"
-_STATUS_CODES: Final = ("http.response.status_code", "http.status_code")
-READS: Final = (_ERROR_TYPE, *_STATUS_CODES)
+_CODES: Final = (_ERROR_TYPE, "http.response.status_code", "http.status_code")
+READS: Final = (*_CODES, EXCEPTION_TYPE)
 """The keys that `outcome` reads."""
 
 _NAMES: Final = {
@@ -59,7 +61,7 @@ def outcome(spans: SpanBatch) -> NDArray[np.uint8]:
     A code is more exact than the names of a client's faults, of which one may
     mean any. A span says little when all went well: without a fault it is ok.
     """
-    error = text_of(spans.attributes.get(_ERROR_TYPE), len(spans))
+    error = _errors(spans)
     code, of_error = _status_codes(spans)
 
     def named(kind: Outcome) -> Mask:
@@ -79,6 +81,13 @@ def outcome(spans: SpanBatch) -> NDArray[np.uint8]:
     return chosen
 
 
+def _errors(spans: SpanBatch) -> Texts:
+    """The error type; without one the exception that a span with status ERROR recorded: another may be handled."""
+    recorded = text_of(spans.attributes.get(EXCEPTION_TYPE), len(spans))
+    failed = np.where(spans.status == STATUS_ERROR, recorded.codes, np.int32(-1))
+    return first_known([text_of(spans.attributes.get(_ERROR_TYPE), len(spans)), Texts(recorded.values, failed)])
+
+
 def _kind(error_type: str) -> Outcome | None:
     words = _WORD.findall(error_type[-_LONGEST_NAME:].replace("-", ""))
     name = words[-1].lower().replace("_", "").removesuffix("error") if words else ""
@@ -87,6 +96,6 @@ def _kind(error_type: str) -> Outcome | None:
 
 def _status_codes(spans: SpanBatch) -> tuple[Ints, Ints]:
     """What the error type, or else the response, says, below 100 where neither does; the error type alone."""
-    columns = [counts(numbers(spans.attributes.get(key), len(spans))) for key in READS]
+    columns = [counts(numbers(spans.attributes.get(key), len(spans))) for key in _CODES]
     code = np.select([column >= 0 for column in columns], columns, default=0)
     return np.where(code < 600, code, 0), columns[0]

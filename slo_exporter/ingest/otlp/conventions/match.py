@@ -1,7 +1,7 @@
 """Which spans a convention means: conditions as data, asked of whole columns."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +15,8 @@ INTERNAL: Final = 1
 SERVER: Final = 2
 CLIENT: Final = 3
 """OTLP SpanKind."""
+LONGEST_NAME: Final = 256
+"""A pattern may take time that grows with the square of a name: names have a few dozen characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class Match:
     first_words: frozenset[str] = frozenset()
     """The name up to its first blank is one of these."""
     pattern: str = ""
-    """All of the name matches this regular expression."""
+    """All of the name matches this regular expression; one of more than `LONGEST_NAME` characters does not."""
     ranks: tuple[str, ...] = ()
     """
     Keys of the number of a worker among several that tell the same.
@@ -52,7 +54,7 @@ class Match:
 
     def mask(self, spans: SpanBatch) -> Mask:
         """The spans that match."""
-        if not self._may_match(spans):
+        if not self.may_match(spans):
             return np.zeros(len(spans), dtype=np.bool_)
         mask = np.ones(len(spans), dtype=np.bool_)
         for condition, ask in _QUESTIONS.items():
@@ -63,13 +65,16 @@ class Match:
                     break
         return mask
 
-    def _may_match(self, spans: SpanBatch) -> bool:
-        """Few look-ups rule out most exports before any span is looked at."""
+    def may_match(self, spans: SpanBatch) -> bool:
+        """Whether any span might: few look-ups rule out most exports before any span is looked at."""
         return not (
             (self.scopes and self.scopes.isdisjoint(spans.scope.values))
+            or (self.services and self.services.isdisjoint(spans.service.values))
+            or (self.scope_prefixes and not any(s.startswith(self.scope_prefixes) for s in spans.scope.values))
             or (self.names and self.names.isdisjoint(spans.name.values))
             or (self.attributes and not any(key in spans.attributes for key in self.attributes))
             or not all(key in spans.attributes for key in self.texts)
+            or (self.pattern and next(_alike(spans.name, self.pattern), None) is None)
         )
 
 
@@ -105,8 +110,12 @@ def _is_first(spans: SpanBatch, keys: Collection[str]) -> Mask:
 
 
 def _is_like(names: Texts, pattern: str) -> Mask:
+    return names.among(set(_alike(names, pattern)))
+
+
+def _alike(names: Texts, pattern: str) -> Iterator[str]:
     matches = re.compile(pattern).fullmatch
-    return names.among({name for name in names.values if matches(name)})
+    return (name for name in names.values if len(name) <= LONGEST_NAME and matches(name))
 
 
 _QUESTIONS: Final[Mapping[str, Callable[..., Mask]]] = {

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from slo_exporter.ingest.otlp.conventions.texts import LONGEST_JSON
 from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch, ValueKind
 from slo_exporter.sli.quantity import UNIT_NS
 from slo_exporter.sli.records import MISSING, Ints, Mask
@@ -34,8 +35,6 @@ A duration as Rust's Debug and Go's String write one of a single unit.
 The micro sign and the Greek letter are both in use.
 """
 _MICRO: Final = str.maketrans("\u00b5\u03bc", "uu")
-_LONGEST_JSON: Final = 4096
-"""Characters of a JSON text that is read; usage is a few dozen."""
 
 
 def span_durations(spans: SpanBatch) -> Ints:
@@ -89,7 +88,7 @@ def _parsed_duration(text: str) -> float:
 
 
 def _parsed_member(text: str, member: str) -> float:
-    if len(text) > _LONGEST_JSON:
+    if len(text) > LONGEST_JSON:
         return np.nan
     try:
         document = json.loads(text)

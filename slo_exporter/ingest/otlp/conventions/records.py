@@ -12,7 +12,7 @@ import numpy as np
 from slo_exporter.ingest.otlp.conventions.convention import Convention
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances, fields_of
 from slo_exporter.ingest.otlp.conventions.parts import Parts
-from slo_exporter.ingest.otlp.conventions.texts import canonical, first_known, hash64, mapped, text_of
+from slo_exporter.ingest.otlp.conventions.texts import canonical, first_known, hash64, mapped, text_of, unquoted
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.records import RequestBatch, Texts, Words, missing_texts
 from slo_exporter.sli.seen import mix
@@ -22,11 +22,11 @@ from slo_exporter.sli.seen import mix
 class Declared:
     """What the operator says about requests."""
 
-    selector_keys: frozenset[str]
+    selector_keys: frozenset[str] = frozenset()
     """Attribute keys that the selectors of SLOs name."""
-    models: Mapping[str, str]
+    models: Mapping[str, str] = field(default_factory=dict)
     """service.name → model, where neither span nor resource names one."""
-    ignore_routes: tuple[str, ...]
+    ignore_routes: tuple[str, ...] = ()
     """HTTP routes that are probes; ``*`` at the end: any rest."""
     model_keys: tuple[str, ...] = ()
     """More keys of the model, on the span and then on the resource, after those that a framework writes."""
@@ -35,7 +35,7 @@ class Declared:
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Name of a model, or its beginning and ``*`` → the name to count it under."""
     conventions: tuple[Convention, ...] = ()
-    """The operator's own, which come before those that are known here."""
+    """The operator's own, see `registry.with_own`."""
 
 
 def records_of(
@@ -57,8 +57,8 @@ def records_of(
     """
     rows = len(spans)
     service = hash64(spans.service)
-    ids = text_of(spans.attributes.get(convention.request_id), rows)
-    model = _model(spans, convention, declared)
+    ids = hash64(text_of(spans.attributes.get(convention.request_id), rows))
+    model = model_of(spans, convention, declared)
     if told is not None:
         told["model"] = np.where(model.codes < 0, 0, Provenance.ATTRIBUTE).astype(np.uint8)
     return RequestBatch(
@@ -82,11 +82,16 @@ def records_of(
     )
 
 
-def _model(spans: SpanBatch, convention: Convention, declared: Declared) -> Texts:
+def model_of(spans: SpanBatch, convention: Convention, declared: Declared) -> Texts:
+    """The model that each span names, or else its resource."""
     keys = tuple(sorted(convention.models, key=_is_answer)) if declared.asked_model_first else convention.models
     sources = (spans.attributes, spans.resource)
-    present = [source[key] for source in sources for key in (*keys, *declared.model_keys) if key in source]
-    return first_known([missing_texts(len(spans)), *(text_of(column, len(spans)) for column in present)])
+    present = [(key, source[key]) for source in sources for key in (*keys, *declared.model_keys) if key in source]
+    texts = [
+        unquoted(text_of(column, len(spans))) if key in convention.json_texts else text_of(column, len(spans))
+        for key, column in present
+    ]
+    return first_known([missing_texts(len(spans)), *texts])
 
 
 def named_by_service(batch: RequestBatch, declared: Declared) -> RequestBatch:
@@ -122,14 +127,20 @@ def _fingerprint(spans: SpanBatch, service: Words) -> Words:
     return mix(owner, spans.trace_id[:, 0], spans.trace_id[:, 1], spans.span_id)
 
 
-def _keyed(ids: Texts, *owner: Words) -> Words:
-    """Hash of the owner and the id of each row, 0 where there is no id."""
-    return np.where(ids.codes < 0, np.uint64(0), mix(*owner, hash64(ids)))
+def _keyed(ids: Words, *owner: Words) -> Words:
+    """Hash of the owner and the hashed id of each row, 0 where there is no id."""
+    return np.where(ids == 0, np.uint64(0), mix(*owner, ids))
 
 
-def _pair_key(spans: SpanBatch, convention: Convention, ids: Texts) -> Words:
-    """Hash of trace and request, of engines alone."""
+def _pair_key(spans: SpanBatch, convention: Convention, ids: Words) -> Words:
+    """Hash of what the halves of a request share, of engines alone."""
     if convention.prefill is None:
         return np.zeros(len(spans), dtype=np.uint64)
-    shared = text_of(spans.attributes.get(convention.pair_id), len(spans)) if convention.pair_id else ids
-    return _keyed(shared, spans.trace_id[:, 0], spans.trace_id[:, 1])
+    if convention.pair_id:
+        return _keyed(hash64(mapped(text_of(spans.attributes.get(convention.pair_id), len(spans)), _of_pair)))
+    return _keyed(ids, spans.trace_id[:, 0], spans.trace_id[:, 1])
+
+
+def _of_pair(shared: str) -> str | None:
+    """An id of a pair; Python's word for none is none."""
+    return None if shared == "None" else shared

@@ -1,5 +1,6 @@
 """Text columns: first known, canonical form, hashes. Python runs once a distinct value."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -8,6 +9,8 @@ import numpy as np
 from slo_exporter.ingest.otlp.spans import Attribute, ValueKind
 from slo_exporter.sli.records import Texts, Words, missing_texts, texts_of
 
+LONGEST_JSON: Final = 4096
+"""Characters of a JSON text that is read: usage, or a name, is a few dozen."""
 _LARGE: Final = 2**63
 
 
@@ -23,6 +26,22 @@ def mapped(texts: Texts, function: Callable[[str], str | None]) -> Texts:
     """*function* of every text; None is missing."""
     images = texts_of([function(text) for text in texts.values])
     return Texts(images.values, np.append(images.codes, np.int32(-1))[texts.codes])
+
+
+def unquoted(texts: Texts) -> Texts:
+    """The texts, and of each that is JSON text of a text that one."""
+    return mapped(texts, _unquoted)
+
+
+def _unquoted(text: str) -> str | None:
+    if not text.startswith('"') or len(text) > LONGEST_JSON:
+        return text
+    try:
+        inner = str(json.loads(text))
+        inner.encode()  # JSON may escape half a surrogate pair, which no text is
+    except ValueError:
+        return text
+    return inner or None
 
 
 def first_known(columns: Sequence[Texts]) -> Texts:

@@ -10,20 +10,59 @@ one for all of them, in which ``completion_tokens`` is their sum; it times
 neither prefill nor decode, and its queue holds what comes before the queue too.
 The first releases with V1 spans wrote them into V0's scope.
 
+A worker that prefills for another one is asked for a single token. So may any
+request be: only the name of its service makes it certain, as in KServe's
+``inference-server-prefill``. KServe names the model on the resource.
+
 Source: vllm/v1/engine/output_processor.py and vllm/tracing of vLLM 0.32;
-vllm/engine/llm_engine.py and vllm/tracing.py of vLLM 0.5.4 and 0.8.5.
+vllm/engine/llm_engine.py and vllm/tracing.py of vLLM 0.5.4 and 0.8.5; vLLM's open
+pull request 44402 for the spans of stages; llmisvc/tracing.go of KServe.
 """
 
+import re
 from dataclasses import replace
 from typing import Final
 
-from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Source
+import numpy as np
+from numpy.typing import NDArray
+
+from slo_exporter.ingest.otlp.conventions.convention import (
+    MAY_BE_PREFILL,
+    MODEL_KEYS,
+    NOT_PREFILL,
+    PREFILL,
+    Convention,
+    Derived,
+    Part,
+    Source,
+)
+from slo_exporter.ingest.otlp.conventions.fill import Fill
 from slo_exporter.ingest.otlp.conventions.match import Match
+from slo_exporter.ingest.otlp.conventions.numbers import counts, numbers
+from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.records import Layer
 
 _SCOPE: Final = "vllm.tracing.otel"
 _SCOPE_V0: Final = "vllm.llm_engine"
 _NAMES: Final = frozenset({"llm_request"})
+_ASKED: Final = "gen_ai.request.max_tokens"
+_WRITTEN: Final = "gen_ai.usage.completion_tokens"
+_BETWEEN_WORDS: Final = re.compile(r"[-_.]")
+
+
+def role(spans: SpanBatch) -> NDArray[np.uint8]:
+    """Asked for one token at most, and wrote no more: perhaps a first half, and certainly one by its service."""
+    asked, written = (counts(numbers(spans.attributes.get(key), len(spans))) for key in (_ASKED, _WRITTEN))
+    is_short = (asked == 1) & (written <= 1)
+    if not is_short.any():
+        return np.full(len(spans), NOT_PREFILL, dtype=np.uint8)
+    prefills = spans.service.among({s for s in spans.service.values if "prefill" in _BETWEEN_WORDS.split(s.lower())})
+    return np.where(is_short, np.where(prefills, PREFILL, MAY_BE_PREFILL), NOT_PREFILL).astype(np.uint8)
+
+
+def _stage(field: str) -> Part:
+    return Part(match=Match(scope_prefixes=("vllm.",), names=frozenset({f"vllm_{field}"})), fills=(Fill(field),))
+
 
 _DIFFERENCES: Final = (
     Derived(field="preprocess", plus=("ttft",), minus=("queue", "prefill")),
@@ -54,6 +93,10 @@ VLLM: Final = Convention(
     },
     derived=(*_DIFFERENCES, *_TOTALS),
     request_id="gen_ai.request.id",
+    prefill=role,
+    parts=(_stage("queue"), _stage("prefill"), _stage("decode")),
+    models=(*MODEL_KEYS, "llmisvc.name"),
+    also_reads=(_ASKED, _WRITTEN),
 )
 
 VLLM_V0: Final = replace(
@@ -68,4 +111,5 @@ VLLM_V0: Final = replace(
         *_TOTALS,
     ),
     sequences="gen_ai.usage.num_sequences",
+    parts=(),
 )
