@@ -1,6 +1,6 @@
-"""``slo-exporter check``: are these SLO files right?"""
+"""``slo-exporter check``: are these SLO files and settings right?"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,24 +9,75 @@ import click
 from slo_exporter.cli.conventions import ExitCode
 
 if TYPE_CHECKING:
+    from slo_exporter.config.settings import Settings
     from slo_exporter.slo.definition import Slo
 
 
-@click.command
+@click.command(short_help="Say what SLO files and settings mean, and what is wrong.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 def check(files: Sequence[Path]) -> int:
-    """Read SLO files as the server would, and say what they mean."""
+    """
+    Read SLO files and settings as the server would, and say what they mean.
+
+    A file without an apiVersion that sets what `serve --config` takes is one of settings.
+    The SLO files that it names are checked with it.
+    """
     from slo_exporter.config import slo_file
 
-    slos, problems = slo_file.read(files)
+    of_settings = [path for path in files if _is_settings(path)]
+    problems = [problem for path in of_settings for problem in _settings(path)]
+    slos, of_slos = slo_file.read([path for path in files if path not in of_settings])
     width = max((len(_called(slo)) for slo in slos), default=0)
     for slo in slos:
         click.echo(f"ok  {_called(slo):{width}}  {_meaning(slo)}")
     for warning in _repeated(slos):
         click.echo(f"warning: {warning}", err=True)
-    for problem in problems:
+    # A file may be named here and in the settings.
+    for problem in dict.fromkeys([*problems, *of_slos]):
         click.echo(problem, err=True)
-    return ExitCode.USAGE if problems else ExitCode.YES
+    return ExitCode.USAGE if problems or of_slos else ExitCode.YES
+
+
+def _is_settings(path: Path) -> bool:
+    """By its keys; what cannot be told is an SLO file."""
+    from slo_exporter.config import sentences, yaml_text
+    from slo_exporter.config.errors import ConfigError
+    from slo_exporter.config.settings import Settings
+
+    try:
+        documents = yaml_text.read(path)
+    except ConfigError:
+        return False
+    keys = {key for plain in documents if isinstance(plain, dict) for key in plain}
+    return keys.isdisjoint(("apiVersion", "slos")) and not keys.isdisjoint(sentences.keys(Settings))
+
+
+def _settings(path: Path) -> Sequence[str]:
+    """Check a file of settings and the SLO files that it names; the problems."""
+    from slo_exporter.cli import configuration
+    from slo_exporter.config import slo_file
+    from slo_exporter.config.errors import ConfigError
+
+    try:
+        # Of the file alone: the environment of whoever checks is not the server's.
+        found = configuration.read(path, environ={})
+    except ConfigError as error:
+        return error.problems
+    _, problems = slo_file.read(found.slo_files, found.retention_ns)
+    if not problems:
+        click.echo(f"ok  {path}  {', '.join(_holdings(found))}")
+    return problems
+
+
+def _holdings(settings: "Settings") -> Iterator[str]:
+    if settings.conventions:
+        names = dict.fromkeys(form.name for form in settings.conventions)
+        yield f"{_counted(len(settings.conventions), 'convention')} ({', '.join(names)})"
+    yield _counted(len(settings.slo_files), "SLO file")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _called(slo: "Slo") -> str:

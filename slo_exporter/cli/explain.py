@@ -14,24 +14,34 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show what is read out of spans, and why others do not count.")
 @click.argument("spans", metavar="SPANS")
+@click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help="Read them as a server with these settings would."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-def explain(spans: str, *, as_json: bool) -> int:
+def explain(spans: str, *, config: Path | None, as_json: bool) -> int:
     """
     Show which requests are read out of SPANS, and why the other spans do not count.
 
     SPANS is a file of OTLP exports, - for stdin: JSON, one or several behind one
     another, or one in protobuf. They are taken in order, however old they are, as
-    a server would that knows nothing yet.
+    a server would that knows nothing yet. With --config FILE its conventions, models,
+    aliases and routes hold.
     """
-    from slo_exporter.config.settings import DEFAULT_IGNORE_ROUTES
-    from slo_exporter.ingest.otlp.conventions.records import Declared
+    from slo_exporter.cli import configuration
+    from slo_exporter.config.errors import ConfigError
+    from slo_exporter.ingest.otlp.conventions.declared import declared_of
     from slo_exporter.ingest.otlp.documents import documents_of
     from slo_exporter.ingest.otlp.explain import UnreadableError
     from slo_exporter.ingest.otlp.explain import explain as explained
 
-    declared = Declared(selector_keys=frozenset(), models={}, ignore_routes=DEFAULT_IGNORE_ROUTES)
     try:
+        # Of the file alone: what is explained here is what it says.
+        declared = declared_of(configuration.read(config, environ={}))
         explanation = explained(documents_of(_read(spans)), declared)
+    except ConfigError as error:
+        for problem in error.problems:
+            click.echo(f"slo-exporter: {problem}", err=True)
+        return ExitCode.USAGE
     except (OSError, UnreadableError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         click.echo(f"slo-exporter: {spans}: {reason}", err=True)

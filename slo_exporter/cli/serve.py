@@ -24,7 +24,8 @@ def serve(config: Path | None, *, demo: bool, **flags: str | None) -> int:
     A setting is taken from its flag, else from the environment
     (SLO_EXPORTER_LISTEN, SLO_EXPORTER_OTLP__GRPC, ...), else from FILE.
     """
-    from slo_exporter.config import settings, slo_file
+    from slo_exporter.cli import configuration
+    from slo_exporter.config import slo_file
     from slo_exporter.config.errors import ConfigError
     from slo_exporter.slo.definition import Slo
 
@@ -35,11 +36,11 @@ def serve(config: Path | None, *, demo: bool, **flags: str | None) -> int:
     given = {name.replace("otlp_", "otlp."): text for name, text in flags.items() if text is not None}
 
     def read_files() -> tuple[Slo, ...]:
-        found = settings.load(config, flags=given, demo=demo)
+        found = configuration.read(config, flags=given, demo=demo)
         return slo_file.load(found.slo_files, found.retention_ns)
 
     try:
-        declared, slos = settings.load(config, flags=given, demo=demo), read_files()
+        declared, slos = configuration.read(config, flags=given, demo=demo), read_files()
     except ConfigError as error:
         for problem in error.problems:
             click.echo(f"slo-exporter: {problem}", err=True)

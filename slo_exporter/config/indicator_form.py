@@ -1,12 +1,12 @@
 """What stands under ``indicator:``: which requests count, and when one, or a time slice of them, is good."""
 
-import re
 from typing import Annotated, Final, Self
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, model_validator
 
 from slo_exporter.clock import SECOND_NS
-from slo_exporter.config import values
+from slo_exporter.config import attribute_keys, values
+from slo_exporter.config.attribute_keys import LONGEST_KEY
 from slo_exporter.sli import condition
 from slo_exporter.sli.condition import OUTCOMES, Condition
 from slo_exporter.sli.counting import SLICE_S
@@ -18,7 +18,6 @@ VIEWS: Final = {view.name.lower(): view for view in View}
 MOST_MATCHES: Final = 16
 MOST_TEXTS: Final = 64
 
-LONGEST_KEY: Final = 256
 LEAST_TIMESLICE_S: Final = 10
 MOST_TIMESLICE_S: Final = 3600
 """Time slices are whole 5 s slices and divide an hour, so that no window cuts one (docs/laws.md, law 5)."""
@@ -26,21 +25,6 @@ EMPTIES: Final = {empty.name.lower(): empty for empty in Empty}
 
 _NOT_YET: Final = ("gpus",)
 _FIELDS: Final = ("view", *TEXT_FIELDS)
-_CONTENT: Final = re.compile(
-    r"gen_ai\.(input|output)\.messages.*"
-    r"|gen_ai\.system_instructions"
-    r"|gen_ai\.tool\.(definitions|call\.(arguments|result))"
-    r"|gen_ai\.(retrieval|memory)\.(query\.text|documents|records)"
-    r"|gen_ai\.(prompt|completion)(\.\d.*)?"
-    r"|llm\.((input|output)_messages|prompts|completions).*"
-    r"|(input|output)\.value"
-    r"|traceloop\.entity\.(input|output)"
-)
-"""
-Attribute keys that hold what people wrote: never asked for.
-
-Source: OpenTelemetry GenAI semantic conventions, OpenLLMetry, OpenInference.
-"""
 
 
 def _requests(plain: object) -> dict[str, tuple[str, ...]]:
@@ -57,14 +41,12 @@ def _key(key: str) -> str:
             f"{values.shown(key)} is no field; fields are: {', '.join(_FIELDS)}; "
             f"an attribute's key has a dot and at most {LONGEST_KEY} characters"
         )
-    if _CONTENT.fullmatch(key):
-        raise ValueError(f"{key} holds message content, which is never read")
-    return key
+    return attribute_keys.without_content(key)
 
 
 def _is_attribute(key: str) -> bool:
     """Any printable text with a dot inside: Kubernetes labels and cloud tags become keys as they are."""
-    return "." in key.strip(".") and key.isprintable() and key == key.strip() and len(key) <= LONGEST_KEY
+    return "." in key.strip(".") and attribute_keys.is_key(key)
 
 
 def _any_of(key: str, plain: object) -> tuple[str, ...]:

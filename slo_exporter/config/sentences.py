@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -54,11 +54,11 @@ def told(key: str) -> str:
 
 def _sentence(detail: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
     if detail["type"] == "extra_forbidden":
-        return _unknown(place[-1], keys(_at(place[:-1], model)))
+        return unknown(place[-1], keys(_at(place[:-1], model)))
     return _WRONG[detail["type"]].format(**detail.get("ctx", {}))
 
 
-def _unknown(key: str, known: Collection[str]) -> str:
+def unknown(key: str, known: Collection[str]) -> str:
     """Say that *key* is no field, and which one may have been meant."""
     close = difflib.get_close_matches(key, known, 1)
     meant = f"did you mean {close[0]}? " if close else ""
@@ -66,9 +66,11 @@ def _unknown(key: str, known: Collection[str]) -> str:
 
 
 def _at(place: Sequence[str], model: type[BaseModel]) -> type[BaseModel]:
-    """The model at *place* inside *model*."""
-    for key in place:
+    """The model at *place* inside *model*; an item of a list is passed by."""
+    for key in (key for key in place if not key.isdigit()):
         inner = model.model_fields[key].annotation
+        if get_origin(inner) is tuple:
+            inner = get_args(inner)[0]
         assert isinstance(inner, type)  # noqa: S101 - only nested models have unknown fields
         model = inner
     return model

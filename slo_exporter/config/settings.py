@@ -9,7 +9,7 @@ its like for a Service of our name.
 
 import glob
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Final, Self
@@ -17,8 +17,10 @@ from typing import Annotated, Final, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 
 from slo_exporter.clock import SECOND_NS
-from slo_exporter.config import sentences, sources, values
+from slo_exporter.config import convention_form, model_names, sentences, sources, values
+from slo_exporter.config.convention_form import ConventionForm
 from slo_exporter.config.errors import ConfigError
+from slo_exporter.config.sentences import Place
 from slo_exporter.config.sources import Tree
 from slo_exporter.config.values import Address
 
@@ -33,6 +35,12 @@ DEFAULT_IGNORE_ROUTES: Final = (
     "/v2/health/*",
 )
 """Routes of probes: never requests."""
+DEFAULT_MODEL_KEYS: Final = ("llmisvc.name",)
+"""
+KServe names what it serves on the resource of every span of an LLMInferenceService.
+
+Source: pkg/controller/v1alpha2/llmisvc/tracing.go of KServe.
+"""
 DEMO_SLOS: Final = Path(__file__).parents[1] / "demo" / "slos.yaml"
 DEMO: Final = {
     "slo_files": [str(DEMO_SLOS)],
@@ -81,6 +89,14 @@ class Settings(BaseModel):
     """Counts are kept for so long, and no window is longer; in nanoseconds."""
     models: Annotated[Mapping[str, str], PlainValidator(values.models)] = Field(default_factory=dict)
     """service.name → model, for spans that name none."""
+    model_keys: Annotated[tuple[str, ...], PlainValidator(model_names.keys)] = DEFAULT_MODEL_KEYS
+    """Keys of the model after those that frameworks write; on the span, then on the resource."""
+    model_aliases: Annotated[Mapping[str, str], PlainValidator(model_names.aliases)] = Field(default_factory=dict)
+    """Name of a model, or its beginning and ``*`` → the name to count it under."""
+    prefer_model: Annotated[str, PlainValidator(model_names.preferred)] = model_names.ANSWERED
+    """Which name holds where a span has two: that of the ``response``, or of the ``request``."""
+    conventions: Annotated[tuple[ConventionForm, ...], BeforeValidator(convention_form.listed)] = ()
+    """The operator's own; they come before ours."""
     ignore_routes: Annotated[tuple[str, ...], PlainValidator(values.routes)] = DEFAULT_IGNORE_ROUTES
     """Routes that are never requests; a last ``*`` stands for anything."""
     write_tokens: Annotated[Mapping[str, str], PlainValidator(values.tokens)] = Field(default_factory=dict)
@@ -125,11 +141,22 @@ def load(
     try:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
-        problems = [f"{sources.where(place, path, given)}: {said}" for place, said in sentences.of(error, Settings)]
+        found = sentences.of(error, Settings)
+        problems = [f"{sources.where(_titled(place, tree), path, given)}: {said}" for place, said in found]
         raise ConfigError(problems) from None
     title = sources.where(("slo_files",), path, given)
     files = _matched(settings.slo_files, path.parent if path else Path(), title=title)
     return settings.model_copy(update={"slo_files": files})
+
+
+def _titled(place: Place, tree: Tree) -> Place:
+    """*place*, in which a convention is called by its name and not by where it stands in the list."""
+    if place[:1] != ("conventions",) or len(place) < 2:
+        return place
+    listed, position = tree["conventions"], int(place[1])
+    plain = listed[position] if isinstance(listed, Sequence) else None
+    title = convention_form.called(plain, position + 1)
+    return (f"{title}: {'.'.join(place[2:])}" if place[2:] else title,)
 
 
 def _matched(patterns: Iterable[Path], directory: Path, *, title: str) -> tuple[Path, ...]:

@@ -1,4 +1,4 @@
-"""`slo-exporter check`."""
+"""`slo-exporter check`: SLO files and settings."""
 
 from pathlib import Path
 
@@ -64,3 +64,86 @@ def test_no_file_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     """There is nothing to check."""
     assert main(["check"]) == 2
     assert "Missing argument 'FILES...'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    """A file of settings that names two SLO files."""
+    for name in ("a", "b"):
+        write(tmp_path / f"slo-{name}.yaml", entry(name, good=f"e2e <= {ord(name)}ms"))
+    path = tmp_path / "c.yaml"
+    path.write_text("slo_files: [slo-*.yaml]\nconventions: [{framework: mine, extends: vllm}, {extends: vllm}]\n")
+    return path
+
+
+def test_settings_are_one_line_of_what_they_hold(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Conventions if there are any; SLOs are shown of files that are named here."""
+    (settings.parent / "d.yaml").write_text("listen: 127.0.0.1:1")
+
+    assert main(["check", f"{settings.parent}/d.yaml", f"{settings.parent}/slo-a.yaml", str(settings)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"ok  {settings.parent}/d.yaml  0 SLO files",
+        f"ok  {settings}  2 conventions (mine, vllm), 2 SLO files",
+        "ok  chat/a  99% over 30d  good: e2e <= 97ms",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("listn: x\nlateness: 10m", "listn: is an unknown field; did you mean listen?"),
+        ("slo_files: [nope-*.yaml]", "slo_files: no file matches 'nope-*.yaml'"),
+        ("conventions: [{extends: vlm}]", "convention 'vlm': extends: 'vlm' is no framework; did you mean vllm?"),
+        ("conventions: [{framework: x}]", "convention 'x': requests: is required"),
+    ],
+)
+def test_wrong_settings_are_said_as_serve_says_them(
+    settings: Path, capsys: pytest.CaptureFixture[str], text: str, problem: str
+) -> None:
+    """With the same exit code."""
+    settings.write_text(text)
+
+    assert main(["check", str(settings)]) == 2
+    of_check = capsys.readouterr()
+    assert main(["serve", "--config", str(settings)]) == 2
+    assert of_check.err.startswith(f"{settings}: {problem}")
+    assert (of_check.out, f"slo-exporter: {of_check.err}") == ("", capsys.readouterr().err)
+
+
+def test_the_slo_files_of_settings_are_checked_with_them(settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A window may be longer than counts are kept; what is said twice stands once."""
+    settings.write_text("slo_files: [slo-a.yaml]\nretention: 7d")
+    wrong = settings.parent / "slo-b.yaml"
+    wrong.write_text("apiVersion: x")
+
+    assert main(["check", str(settings)]) == 2
+    output = capsys.readouterr()
+    assert output.err == (
+        f"{settings.parent}/slo-a.yaml: SLO 'a': window: 30d is longer than counts are kept; retention is 7d\n"
+    )
+    assert output.out == ""
+
+    settings.write_text("slo_files: [slo-b.yaml]")
+    assert main(["check", str(settings), str(wrong)]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_the_environment_of_who_checks_does_not_matter(
+    settings: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file alone is checked."""
+    monkeypatch.setenv("SLO_EXPORTER_LISTEN", "nonsense")
+
+    assert main(["check", str(settings)]) == 0
+    assert capsys.readouterr().out.startswith(f"ok  {settings}  ")
+
+
+@pytest.mark.parametrize("text", ["", "service: chat\nslos: []\nmodels: {}", "foo: bar", "[listen]"])
+def test_what_could_be_either_is_an_slo_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    """It lacks what an SLO file begins with."""
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+
+    assert main(["check", str(path)]) == 2
+    words = "apiVersion: must be slo-exporter/v1" if text else "holds no SLO document"
+    assert capsys.readouterr().err == f"{path}: {words}\n"

@@ -77,6 +77,7 @@ def test_json_has_every_field(file: str, capsys: pytest.CaptureFixture[str]) -> 
                 "completion_tokens": "attribute",
                 "e2e": "span",
                 "inter_token": "derived",
+                "model": "attribute",
             },
             "flags": [],
         }
@@ -155,4 +156,73 @@ def test_what_cannot_be_read_exits_2(
     output = capsys.readouterr()
     [line] = output.err.splitlines()
     assert line.startswith(f"slo-exporter: {path}: {words}")
+    assert output.out == ""
+
+
+CONFIG = """
+conventions:
+  - extends: gen_ai
+    fields: {queue: {key: my.queue, unit: ms}}
+  - framework: mine
+    requests: {attributes: [my.id]}
+    request_id: my.id
+models: {app: by-service}
+model_aliases: {m: m-1}
+"""
+
+
+def attribute(key: str, text: str) -> dict[str, Any]:
+    """An attribute with a text."""
+    return {"key": key, "value": {"stringValue": text}}
+
+
+def test_a_configuration_explains_what_is_not_known_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A renamed key, an own framework, a model's alias, the model of a service: with where each comes from."""
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    renamed = {**CHAT, "attributes": [*CHAT["attributes"], attribute("my.queue", "12")]}  # type: ignore[misc]
+    own = {**OTHER, "attributes": [attribute("my.id", "r2")]}
+    (tmp_path / "spans.json").write_text(export(renamed, own))
+
+    assert main(["explain", str(tmp_path / "spans.json"), "--config", str(tmp_path / "c.yaml"), "--json"]) == 0
+
+    chat, mine = json.loads(capsys.readouterr().out)["records"]
+    assert (chat["framework"], chat["model"], chat["queue"]) == ("gen_ai", "m-1", 0.012)
+    assert (chat["provenance"]["queue"], chat["provenance"]["model"]) == ("attribute", "attribute")
+    assert (mine["framework"], mine["request_id"], mine["model"]) == ("mine", "r2", "by-service")
+    assert (mine["provenance"]["e2e"], mine["provenance"]["model"]) == ("span", "derived")
+
+
+def test_what_an_own_convention_misses_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As for ours."""
+    (tmp_path / "c.yaml").write_text(
+        "conventions: [{framework: mine, requests: {names: [load, chat m], attributes: [my.id]}}]"
+    )
+    (tmp_path / "spans.json").write_text(export({**OTHER, "name": "load"}))
+
+    assert main(["explain", str(tmp_path / "spans.json"), "--config", str(tmp_path / "c.yaml"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ignored"] == [
+        {"name": "load", "reason": "no request of mine: it has no my.id"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("conventions: [{extends: vlm}]", "convention 'vlm': extends: 'vlm' is no framework; did you mean vllm?"),
+        ("conventions: [{}]", "convention number 1: framework: is required"),
+        ("modles: {}", "modles: is an unknown field; did you mean models?"),
+        (None, "cannot be read: No such file or directory"),
+    ],
+)
+def test_a_wrong_configuration_exits_2(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, problem: str
+) -> None:
+    """Before any span is read."""
+    config = tmp_path / "c.yaml"
+    if text is not None:
+        config.write_text(text)
+
+    assert main(["explain", file, "--config", str(config)]) == 2
+    output = capsys.readouterr()
+    assert output.err.startswith(f"slo-exporter: {config}: {problem}")
     assert output.out == ""

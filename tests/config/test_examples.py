@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from timeslices import MS, Record, S, batch_of, verdict_of
 
-from slo_exporter.config import slo_file
+from slo_exporter.config import settings, slo_file
 from slo_exporter.sli.counting import count
 from slo_exporter.sli.indicator import Indicator
 from slo_exporter.sli.records import Outcome
@@ -67,3 +67,13 @@ def test_an_idle_slice_is_as_its_comment_says(name: str, verdict: bool | None) -
 def test_every_case_has_its_example() -> None:
     """No case outlives its example."""
     assert set(CASES) == set(SLOS)
+
+
+def test_the_conventions_of_the_examples_are_right() -> None:
+    """One that renames a key, one that extends, one of its own; and every way to name a model."""
+    read = settings.load(EXAMPLES / "conventions.yaml", environ={})
+
+    assert [form.name for form in read.conventions] == ["vllm", "vllm-fork", "my-engine"]
+    assert read.models
+    assert read.model_aliases
+    assert read.model_keys != settings.DEFAULT_MODEL_KEYS

@@ -7,6 +7,7 @@ import pytest
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.config import settings
+from slo_exporter.config.convention_form import ConventionForm
 from slo_exporter.config.errors import ConfigError
 from slo_exporter.config.values import Address
 
@@ -55,6 +56,10 @@ def test_the_file_sets_everything(config: Path) -> None:
         slo_files: [slos/*.yaml]
         lateness: 20m
         models: {Chat-API: llama}
+        model_keys: [my.model]
+        model_aliases: {gpt-*: gpt}
+        prefer_model: request
+        conventions: [{extends: vllm}]
         ignore_routes: [/up, /internal/*]
         """
     )
@@ -68,6 +73,10 @@ def test_the_file_sets_everything(config: Path) -> None:
         database="sqlite:////var/lib/slo.db",
         lateness="20m",
         models={"Chat-API": "llama"},
+        model_keys=("my.model",),
+        model_aliases={"gpt-*": "gpt"},
+        prefer_model="request",
+        conventions=(ConventionForm(extends="vllm"),),
         ignore_routes=("/up", "/internal/*"),
     )
 
@@ -195,7 +204,8 @@ WRONG = {
     "lateness: 10": ("lateness: '10' is no duration; write a whole number and ms, s, m, h, d or w, such as 30d"),
     "lateness_ns: 1": (
         "lateness_ns: is an unknown field; did you mean lateness? fields are: "
-        "listen, otlp, database, slo_files, lateness, retention, models, ignore_routes, write_tokens"
+        "listen, otlp, database, slo_files, lateness, retention, models, model_keys, model_aliases, prefer_model, "
+        "conventions, ignore_routes, write_tokens"
     ),
     "retention: 23h": "retention: '23h' is out of range; it must be at least 1d and at most 100d",
     "retention: 101d": "retention: '101d' is out of range; it must be at least 1d and at most 100d",

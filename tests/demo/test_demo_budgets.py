@@ -16,6 +16,7 @@ from slo_exporter.config.settings import DEFAULT_IGNORE_ROUTES, DEMO_SLOS
 from slo_exporter.demo import traffic
 from slo_exporter.demo.spans import Emitter
 from slo_exporter.demo.traffic import CHAT, CLIENT_GONE, CYCLE_S, FIRST_INCIDENT_S, INCIDENT_S, OK, Call
+from slo_exporter.ingest.otlp.conventions.records import Declared
 from slo_exporter.ingest.otlp.reader import Reader, Reading
 from slo_exporter.sli import counting
 from slo_exporter.sli.admission import Admission
@@ -46,9 +47,7 @@ def read(calls: list[Call]) -> Reading:
     for call in calls:
         emitter.emit(call, EPOCH_NS)
     body = encode_spans(exporter.get_finished_spans()).SerializeToString()
-    return Reader(
-        selector_keys=frozenset(), models={}, lateness_ns=2 * HOUR_S * SECOND_NS, ignore_routes=DEFAULT_IGNORE_ROUTES
-    ).read(body, NOW_NS)
+    return Reader(Declared(ignore_routes=DEFAULT_IGNORE_ROUTES), lateness_ns=2 * HOUR_S * SECOND_NS).read(body, NOW_NS)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +59,7 @@ def reading() -> Reading:
 @pytest.fixture(scope="module")
 def admitted(reading: Reading) -> RequestBatch:
     """The requests of them that count."""
-    return Admission(()).admit([(reading.export.requests, reading.export.engines)], NOW_NS).requests
+    return Admission(()).admit([(reading.export.requests, reading.export.roles)], NOW_NS).requests
 
 
 def test_no_span_of_the_demo_is_refused_or_unknown(reading: Reading) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from otlp_receiver import Receiver
 
 from slo_exporter.clock import SECOND_NS
+from slo_exporter.ingest.otlp.conventions.records import Declared
 from slo_exporter.ingest.otlp.reader import Reader
 from slo_exporter.sli.records import MISSING
 
@@ -25,7 +26,7 @@ def test_the_loop_on_the_page_sends_steps_with_their_wait(receiver: tuple[Receiv
     subprocess.run([sys.executable, "-c", AROUND + loop], env=named, check=True, timeout=60)
     body = taking.exports.get(timeout=10)
     now_ns = max(s.end_time_unix_nano for r in body.resource_spans for o in r.scope_spans for s in o.spans)
-    reader = Reader(selector_keys=frozenset(), models={}, lateness_ns=60 * SECOND_NS, ignore_routes=())
+    reader = Reader(Declared(), lateness_ns=60 * SECOND_NS)
 
     steps = reader.read(body.SerializeToString(), now_ns).export.requests
 
