@@ -12,6 +12,8 @@ import numpy as np
 
 from slo_exporter.sli.records import Layer, Mask, RequestBatch
 
+_UNNAMED: Final = "unknown_service"
+"""Of services without a name nothing is learnt: everything else without one would be hidden with it."""
 _MOST: Final = 10_000
 """First halves remembered: their other half follows within seconds."""
 
@@ -37,7 +39,7 @@ class Halves:
                 service, tokens = self._first[int(requests.pair_key[row])]
                 if tokens == int(requests.number("prompt_tokens")[row]):
                     new[row] = service != requests.service.at(row)
-                    if new[row]:
+                    if new[row] and not service.startswith(_UNNAMED):
                         prefillers.add(service)
         self._remember(requests)
         return new, frozenset(prefillers)

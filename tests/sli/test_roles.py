@@ -112,3 +112,12 @@ def test_repeats_are_told_by_service(make_batch: Callable) -> None:
     admission.keep()
     again = make_batch([engine(3, "a", **request), engine(2, "b"), engine(4, "c")])
     assert admission.admit([(again, NONE)], 0).repeated == {"a": 1, "b": 1}
+
+
+def test_nothing_is_learnt_of_a_service_without_a_name(make_batch: Callable) -> None:
+    """All others without one would be hidden with it."""
+    admission = Admission([])
+    admission.admit([(make_batch([half(1, "unknown_service:python", Layer.PREFILL)]), NONE)], 0)
+    admission.keep()
+    admitted = admission.admit([(make_batch([half(2, "d", Layer.ENGINE)]), NONE)], 0)
+    assert (len(admitted.requests), admitted.roles) == (1, NONE)

@@ -26,6 +26,8 @@ from slo_exporter.sli.records import MISSING, Ints, Layer, Mask, Outcome, Reques
 
 LONGEST_SERVICE: Final = 255
 """Characters. A service is remembered for good, so what is no name is not learnt."""
+_UNNAMED: Final = "unknown_service"
+"""How SDKs, and we, call a service without a name; some add the name of a program."""
 NOBODY: Final = -1
 """Instead of the request that a span belongs to: it is in another export."""
 _DEEPEST: Final = 64
@@ -125,9 +127,16 @@ def _behind(every: Every, outer: Ints) -> frozenset[tuple[str, Role]]:
 
 
 def roles_of(services: Texts, codes: Iterable[int], role: Role) -> frozenset[tuple[str, Role]]:
-    """The role of each of some services; a name too long to be one is not learnt."""
+    """
+    The role of each of some services; a name too long to be one is not learnt.
+
+    Nor is it learnt of a service without a name that what it does is counted by
+    another: everything else without a name would be hidden with it.
+    """
+    names = [services.values[code] for code in codes if code >= 0]
+    is_for_all = role is Role.ENGINE
     return frozenset(
-        (services.values[code], role) for code in codes if code >= 0 and len(services.values[code]) <= LONGEST_SERVICE
+        (name, role) for name in names if len(name) <= LONGEST_SERVICE and (is_for_all or not name.startswith(_UNNAMED))
     )
 
 
