@@ -6,8 +6,10 @@ What it costs to understand every framework, in one process and one run.
 Each line is CPU time of reading one export (decoding and recognising), the
 median of alternating rounds. *One convention*: a vLLM stream read by a program
 that knows nothing but vLLM and HTTP. *All*: the same stream, read by this one.
-*SGLang level 3*: requests with 200 spans of decoding steps each, as its default
-trace level writes them, in spans a second beside the vLLM stream.
+*With HTTP*: each vLLM request with the SERVER span of FastAPI and its ASGI spans
+beside it, for which every convention is asked. *SGLang level 3*: requests with
+200 spans of decoding steps each, as its default trace level writes them, in
+spans a second beside the vLLM stream.
 """
 
 import argparse
@@ -77,6 +79,33 @@ def _sglang_request(scope: ScopeSpans, identity: int) -> None:
         loop.attributes.add(key="decode_ct").value.int_value = step
 
 
+def mixed_export(number: int) -> bytes:
+    """A vLLM export with the HTTP server's spans of the same requests."""
+    request = ExportTraceServiceRequest.FromString(vllm_export(number))
+    scope = request.resource_spans[0].scope_spans.add()
+    scope.scope.name = "opentelemetry.instrumentation.fastapi"
+    for engine in request.resource_spans[0].scope_spans[0].spans:
+        identity = int.from_bytes(engine.span_id)
+        for place, name in enumerate(("", " http receive", " http send", " http send")):
+            span = scope.spans.add(
+                trace_id=engine.trace_id,
+                span_id=(2**40 + identity * 8 + place).to_bytes(8),
+                parent_span_id=(2**40 + identity * 8).to_bytes(8) if place else b"",
+                name=f"POST /v1/chat/completions{name}",
+                kind=Span.SPAN_KIND_INTERNAL if place else Span.SPAN_KIND_SERVER,
+                start_time_unix_nano=engine.start_time_unix_nano,
+                end_time_unix_nano=engine.end_time_unix_nano,
+            )
+            texts = (
+                {"asgi.event.type": name[6:]} if place else {"http.request.method": "POST", "http.route": "/v1/chat"}
+            )
+            for key, text in texts.items():
+                span.attributes.add(key=key).value.string_value = text
+            if not place:
+                span.attributes.add(key="http.response.status_code").value.int_value = 200
+    return request.SerializeToString()
+
+
 @dataclass(frozen=True)
 class Stream:
     """Exports that a program reads."""
@@ -85,6 +114,8 @@ class Stream:
     conventions: tuple[Convention, ...]
     export_of: Callable[[int], bytes]
     spans: int
+    beside: int
+    """Number of the stream that it is compared with."""
 
 
 def reader_of(conventions: tuple[Convention, ...]) -> Reader:
@@ -102,9 +133,11 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=30)
     rounds = arguments.parse_args().rounds
     streams = (
-        Stream("vLLM, one convention", (VLLM, HTTP_SERVER), vllm_export, 512),
-        Stream("vLLM, all conventions", CONVENTIONS, vllm_export, 512),
-        Stream("SGLang level 3, all", CONVENTIONS, sglang_export, REQUESTS * (STEPS + 5)),
+        Stream("vLLM, one convention", (VLLM, HTTP_SERVER), vllm_export, 512, 0),
+        Stream("vLLM, all conventions", CONVENTIONS, vllm_export, 512, 0),
+        Stream("with HTTP, one", (VLLM, HTTP_SERVER), mixed_export, 5 * 512, 2),
+        Stream("with HTTP, all", CONVENTIONS, mixed_export, 5 * 512, 2),
+        Stream("SGLang level 3, all", CONVENTIONS, sglang_export, REQUESTS * (STEPS + 5), 0),
     )
     readers = [reader_of(stream.conventions) for stream in streams]
     spent: list[list[float]] = [[] for _ in streams]
@@ -116,7 +149,7 @@ def main() -> None:
             times.append(time.process_time() - before)
     rates = [stream.spans / median(times[3:]) for stream, times in zip(streams, spent, strict=True)]
     for stream, rate in zip(streams, rates, strict=True):
-        print(f"{stream.name:24} {rate:10,.0f} spans per CPU-second  {rate / rates[0]:5.2f}")
+        print(f"{stream.name:24} {rate:10,.0f} spans per CPU-second  {rate / rates[stream.beside]:5.2f}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """
 The two halves of a request, when they come in different exports.
 
-An engine that prefilled for another one looks like one that was asked for a
+An engine that prefilled for another one looks like one that answered with a
 single token. When the other half comes, with the same id and prompt, the first
 one's service is known for what it is; from then on only second halves count.
 """
@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from slo_exporter.sli.records import Layer, Mask, RequestBatch
+from slo_exporter.sli.records import Ints, Layer, Mask, RequestBatch, Texts, Words
 
 _UNNAMED: Final = "unknown_service"
 """Of services without a name nothing is learnt: everything else without one would be hidden with it."""
@@ -19,11 +19,13 @@ _MOST: Final = 10_000
 
 
 class Halves:
-    """First halves seen lately, of services that are not known to prefill."""
+    """What may have been first halves lately."""
 
     def __init__(self) -> None:
-        self._first: dict[int, tuple[str, int]] = {}
-        """Service and prompt tokens by the key of the pair, the oldest first."""
+        self._keys: Words = np.zeros(0, dtype=np.uint64)
+        self._tokens: Ints = np.zeros(0, dtype=np.int64)
+        self._services: Ints = np.zeros(0, dtype=np.int64)
+        self._names: dict[str, int] = {}
 
     def admit(self, requests: RequestBatch) -> tuple[Mask, frozenset[str]]:
         """
@@ -32,21 +34,37 @@ class Halves:
         A second half in the service of the first one is the same request again.
         """
         new, prefillers = np.ones(len(requests), dtype=np.bool_), set[str]()
-        if self._first:
-            keys = np.fromiter(self._first, dtype=np.uint64, count=len(self._first))
-            is_second = (requests.layer == Layer.ENGINE) & np.isin(requests.pair_key, keys)
+        if len(self._keys):
+            names = list(self._names)
+            is_second = (requests.layer == Layer.ENGINE) & np.isin(requests.pair_key, self._keys)
             for row in np.flatnonzero(is_second).tolist():
-                service, tokens = self._first[int(requests.pair_key[row])]
-                if tokens == int(requests.number("prompt_tokens")[row]):
-                    new[row] = service != requests.service.at(row)
-                    if new[row] and not service.startswith(_UNNAMED):
-                        prefillers.add(service)
+                service = self._first_of(requests, row)
+                if service is not None:
+                    new[row] = names[service] != requests.service.at(row)
+                    prefillers |= {names[service]} if new[row] else set()
         self._remember(requests)
-        return new, frozenset(prefillers)
+        return new, frozenset(name for name in prefillers if not name.startswith(_UNNAMED))
+
+    def _first_of(self, requests: RequestBatch, row: int) -> int | None:
+        """The service of the first half of a request with the same prompt, the newest."""
+        is_other = self._keys == requests.pair_key[row]
+        others = np.flatnonzero(is_other & (self._tokens == requests.number("prompt_tokens")[row]))
+        return int(self._services[others[-1]]) if others.size else None
 
     def _remember(self, requests: RequestBatch) -> None:
-        for row in np.flatnonzero((requests.layer == Layer.PREFILL) & (requests.pair_key != 0)).tolist():
-            tokens = int(requests.number("prompt_tokens")[row])
-            self._first[int(requests.pair_key[row])] = (requests.service.at(row) or "", tokens)
-        while len(self._first) > _MOST:
-            del self._first[next(iter(self._first))]
+        rows = np.flatnonzero((requests.layer == Layer.PREFILL) & (requests.pair_key != 0))[-_MOST:]
+        if not rows.size:
+            return
+        if len(self._names) > _MOST:
+            # So many services prefill for nobody: names come from the wire.
+            self._keys, self._tokens, self._services, self._names = self._keys[:0], self._tokens[:0], rows[:0], {}
+        self._keys = np.concatenate([self._keys, requests.pair_key[rows]])[-_MOST:]
+        self._tokens = np.concatenate([self._tokens, requests.number("prompt_tokens")[rows]])[-_MOST:]
+        self._services = np.concatenate([self._services, self._numbers(requests.service.take(rows))])[-_MOST:]
+
+    def _numbers(self, services: Texts) -> Ints:
+        """A number of ours for the service of each row."""
+        distinct, position = np.unique(services.codes, return_inverse=True)
+        names = [services.values[code] if code >= 0 else "" for code in distinct.tolist()]
+        numbers = [self._names.setdefault(name, len(self._names)) for name in names]
+        return np.array(numbers, dtype=np.int64)[position]

@@ -113,7 +113,7 @@ def test_one_token_alone_is_a_request() -> None:
     ("service", "values", "is_half"),
     [
         ("chat", SHORT, True),
-        ("chat", {**SHORT, "gen_ai.request.max_tokens": 2}, False),
+        ("chat", {**SHORT, USAGE + "completion_tokens": 0}, False),
         ("chat", {**SHORT, USAGE + "completion_tokens": 2}, False),
         ("prefill", {}, False),
         ("prefiller", SHORT, True),
@@ -121,7 +121,7 @@ def test_one_token_alone_is_a_request() -> None:
     ids=str,
 )
 def test_a_single_token_may_be_a_first_half(service: str, values: Mapping[str, Any], *, is_half: bool) -> None:
-    """Asked for, and written."""
+    """One, not none: a pooling model writes none."""
     requests = READER.read(body([llm(0, 200, values)], SCOPE, service), NOON_NS).export.requests
     assert (requests.layer.tolist() == [Layer.PREFILL]) == is_half
 

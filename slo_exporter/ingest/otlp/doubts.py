@@ -8,15 +8,15 @@ import numpy as np
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.conventions.convention import Convention
+from slo_exporter.ingest.otlp.doubt_counts import Doubt
 from slo_exporter.ingest.otlp.layers import Collapsed, Every
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.ingest.otlp.doubt_counts import Doubt
 from slo_exporter.sli.records import MISSING, Ints, Mask, Outcome, RequestBatch, Texts
 
 _SKEW_NS: Final = SECOND_NS
 """Clocks that NTP keeps are nearer to one another."""
 _SLACK_NS: Final = 1_000_000
-_SLACK_SHARE: Final = 100
+_MOST_SHARE: Final = 1.01
 """
 Stages may exceed what they are stages of by a millisecond and a hundredth.
 
@@ -30,6 +30,7 @@ _IDENTITIES: Final = (
     (("queue", "preprocess", "inference", "postprocess"), "e2e"),
 )
 """Stages, two or more of them known, and what they fit into."""
+_TIMED: Final = tuple(sorted({name for parts, whole in _IDENTITIES for name in (*parts, whole)}))
 
 
 def of_refusals(by_service: Mapping[tuple[str, str], int]) -> Counter[tuple[str, str]]:
@@ -55,6 +56,8 @@ def of_spans(spans: SpanBatch, unmatched: Mask, now_ns: int) -> Counter[tuple[st
 def of_layers(spans: SpanBatch, every: Every, collapsed: Collapsed) -> Counter[tuple[str, str]]:
     """Request spans that ended outside of the request that they are a layer of."""
     inner = np.flatnonzero((collapsed.owner >= 0) & ~collapsed.stands)
+    if not inner.size:
+        return Counter()
     outer = every.rows[collapsed.owner[inner]]
     return _counted(spans.service, ((Doubt.SKEWED, _outside(spans, every.rows[inner], outer)),))
 
@@ -101,22 +104,26 @@ def generative(conventions: Sequence[Convention]) -> frozenset[str]:
 def _exceed(requests: RequestBatch) -> Mask:
     """Some stages are longer than what they are stages of; a request tells of it once."""
     exceed = np.zeros(len(requests), dtype=np.bool_)
+    # Missing is 0 here: nothing exceeds what is missing.
+    times = {name: np.maximum(requests.fields[name], 0) for name in _TIMED if name in requests.fields}
     for parts, whole in _IDENTITIES:
-        columns = [requests.fields[name] for name in parts if name in requests.fields]
-        total = requests.fields.get(whole)
-        if len(columns) < 2 or total is None:
-            continue
-        used = np.sum([np.maximum(column, 0) for column in columns], axis=0)
-        exceed |= (total != MISSING) & (used > total + _SLACK_NS + total // _SLACK_SHARE)
+        columns = [times[name] for name in parts if name in times]
+        if len(columns) > 1 and whole in times:
+            used = sum(columns[1:], columns[0])
+            exceed |= (times[whole] > 0) & (used - _SLACK_NS > times[whole] * _MOST_SHARE)
     return exceed
 
 
 def _counted(services: Texts, doubts: Sequence[tuple[Doubt, Mask]]) -> Counter[tuple[str, str]]:
-    return Counter(dict(_by_service(services, doubts)))
+    counted = Counter[tuple[str, str]]()
+    for doubt, count in _by_service(services, doubts):
+        counted[doubt] += count  # of texts, values may repeat
+    return counted
 
 
 def _by_service(services: Texts, doubts: Sequence[tuple[Doubt, Mask]]) -> Iterator[tuple[tuple[str, str], int]]:
     for doubt, mask in doubts:
         if mask.any():
-            names = [services.values[code] for code in services.codes[mask].tolist() if code >= 0]
-            yield from (((name, str(doubt)), count) for name, count in Counter(names).items())
+            counts = np.bincount(services.codes[mask] + 1, minlength=len(services.values) + 1)[1:]
+            for code in np.flatnonzero(counts).tolist():
+                yield (services.values[code], str(doubt)), int(counts[code])

@@ -26,12 +26,12 @@ import structlog
 
 from slo_exporter.clock import Clock
 from slo_exporter.ingest.otlp.answers import repeated, success
+from slo_exporter.ingest.otlp.doubt_counts import Doubts
 from slo_exporter.ingest.otlp.errors import ExportError, FailedError, RefusedError
 from slo_exporter.ingest.otlp.export import Encoding, Sink
 from slo_exporter.ingest.otlp.gzip_body import gunzip
 from slo_exporter.ingest.otlp.in_flight import InFlight, Lease
 from slo_exporter.ingest.otlp.reader import Reader, Reading
-from slo_exporter.ingest.otlp.doubt_counts import Doubts
 
 Protocol = Literal["grpc", "http"]
 Counts = Counter[tuple[str, ...]]

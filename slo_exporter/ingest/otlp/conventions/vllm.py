@@ -38,22 +38,20 @@ from slo_exporter.ingest.otlp.conventions.convention import (
 )
 from slo_exporter.ingest.otlp.conventions.fill import Fill
 from slo_exporter.ingest.otlp.conventions.match import Match
-from slo_exporter.ingest.otlp.conventions.numbers import counts, numbers
+from slo_exporter.ingest.otlp.conventions.numbers import numbers
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.records import Layer
 
 _SCOPE: Final = "vllm.tracing.otel"
 _SCOPE_V0: Final = "vllm.llm_engine"
 _NAMES: Final = frozenset({"llm_request"})
-_ASKED: Final = "gen_ai.request.max_tokens"
 _WRITTEN: Final = "gen_ai.usage.completion_tokens"
 _BETWEEN_WORDS: Final = re.compile(r"[-_.]")
 
 
 def role(spans: SpanBatch) -> NDArray[np.uint8]:
-    """Asked for one token at most, and wrote no more: perhaps a first half, and certainly one by its service."""
-    asked, written = (counts(numbers(spans.attributes.get(key), len(spans))) for key in (_ASKED, _WRITTEN))
-    is_short = (asked == 1) & (written <= 1)
+    """It wrote one token: perhaps a first half, and certainly one by the name of its service."""
+    is_short = numbers(spans.attributes.get(_WRITTEN), len(spans)) == 1
     if not is_short.any():
         return np.full(len(spans), NOT_PREFILL, dtype=np.uint8)
     prefills = spans.service.among({s for s in spans.service.values if "prefill" in _BETWEEN_WORDS.split(s.lower())})
@@ -96,7 +94,6 @@ VLLM: Final = Convention(
     prefill=role,
     parts=(_stage("queue"), _stage("prefill"), _stage("decode")),
     models=(*MODEL_KEYS, "llmisvc.name"),
-    also_reads=(_ASKED, _WRITTEN),
 )
 
 VLLM_V0: Final = replace(
