@@ -29,7 +29,7 @@ _IDENTITIES: Final = (
     (("queue", "preprocess", "prefill", "decode", "postprocess"), "e2e"),
     (("queue", "preprocess", "inference", "postprocess"), "e2e"),
 )
-"""Stages, two or more of them known, and what they fit into."""
+"""Stages, and what they fit into."""
 _TIMED: Final = tuple(sorted({name for parts, whole in _IDENTITIES for name in (*parts, whole)}))
 
 
@@ -108,7 +108,7 @@ def _exceed(requests: RequestBatch) -> Mask:
     times = {name: np.maximum(requests.fields[name], 0) for name in _TIMED if name in requests.fields}
     for parts, whole in _IDENTITIES:
         columns = [times[name] for name in parts if name in times]
-        if len(columns) > 1 and whole in times:
+        if columns and whole in times:
             used = sum(columns[1:], columns[0])
             exceed |= (times[whole] > 0) & (used - _SLACK_NS > times[whole] * _MOST_SHARE)
     return exceed
