@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from slo_exporter.sli.halves import Halves
-from slo_exporter.sli.records import Layer, Mask, Outcome, RequestBatch, concat
+from slo_exporter.sli.records import Layer, Mask, Outcome, RequestBatch, View, concat
 from slo_exporter.sli.seen import Seen
 
 MOST_ROLES: Final = 10_000
@@ -29,9 +29,14 @@ class Role(StrEnum):
     """It has an inference engine: its HTTP spans only tell of failures."""
     BELOW = "below"
     """What its engine does is counted by something in front of it."""
+    PROXY = "proxy"
+    """A gateway: its calls of models are counted by what asked it for them."""
     PREFILL = "prefill"
     """Its engine prefills what another one goes on with."""
 
+
+FRONT_OF: Final = {View.SERVER: Role.BELOW, View.GATEWAY: Role.PROXY}
+"""By view what a service is where something in front of its engines, or calls, counts."""
 
 Roles: TypeAlias = frozenset[tuple[str, Role]]
 """Services and what they are."""
@@ -89,6 +94,7 @@ class Admission:
         for requests, roles in exports:
             tally["unlearnt"] += self._learn(roles)
             spans = _new_rows(requests, self._new_spans(requests), repeated)
+            self._halves.note(spans)
             is_behind = self._is_behind(spans)
             alone = spans.take(~is_behind) if is_behind.any() else spans
             new = _new_rows(alone, self._new_requests(alone), repeated)
@@ -109,6 +115,7 @@ class Admission:
         """What was admitted is committed."""
         self.spans.keep()
         self.requests.keep()
+        self._halves.keep()
         self._roles |= self._learnt
         self._learnt = frozenset()
 
@@ -116,6 +123,7 @@ class Admission:
         """What was admitted is refused, and may come again."""
         self.spans.undo()
         self.requests.undo()
+        self._halves.undo()
         self._learnt = frozenset()
 
     def _learn(self, roles: Roles) -> int:
@@ -150,9 +158,10 @@ class Admission:
         may_be_first: Mask = requests.layer == Layer.PREFILL
         is_engine: Mask = may_be_first | (requests.layer == Layer.ENGINE)
         if is_engine.any():
-            is_engine &= self._of_role(requests, Role.BELOW)
+            behind = [(requests.view == view) & self._of_role(requests, role) for view, role in FRONT_OF.items()]
+            is_engine &= np.logical_or.reduce(behind)
         if may_be_first.any():
-            is_engine |= may_be_first & self._of_role(requests, Role.PREFILL)
+            is_engine |= may_be_first & self._of_role(requests, Role.PREFILL) & ~self._halves.writes(requests)
         return is_engine
 
     def _shadow(self, requests: RequestBatch) -> RequestBatch:
@@ -160,8 +169,9 @@ class Admission:
         yields = requests.yields
         if not yields.any():
             return requests
-        is_shadow = yields & (requests.outcome == Outcome.OK) & self._of_role(requests, Role.ENGINE)
-        return replace(requests, shadowed=is_shadow)
+        has_engine = self._of_role(requests, Role.ENGINE) | self._of_role(requests, Role.BELOW)
+        is_shadow = yields & (requests.outcome == Outcome.OK) & has_engine
+        return replace(requests, shadowed=requests.shadowed | is_shadow)
 
 
 def _new_rows(requests: RequestBatch, new: Mask, repeated: Counter[str]) -> RequestBatch:

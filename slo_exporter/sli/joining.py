@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch, View
+from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch, View, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,22 @@ def combined_values(name: str, column: Ints, heads: Ints) -> Ints:
     """One field of requests from spans that tell of the same tokens; *heads*: where each request begins."""
     rule = _RULES[name]
     return _combined(_MOST if rule is _SUM else rule, column, heads)
+
+
+def shared_out(column: Ints, owners: Ints, request_key: Words) -> Ints:
+    """
+    Tokens of rows, those of one owner that share a request id summed: each made tokens of its own.
+
+    Every one of them then has the sum.
+    """
+    order = np.lexsort((request_key, owners))
+    owner, key = owners[order], request_key[order]
+    opens = np.ones(len(order), dtype=np.bool_)
+    opens[1:] = (owner[1:] != owner[:-1]) | (key[1:] != key[:-1]) | (key[1:] == 0)
+    sums = _combined(_SUM, column[order], np.flatnonzero(opens))
+    shared = np.empty_like(column)
+    shared[order] = sums[np.cumsum(opens) - 1]
+    return shared
 
 
 def worst_outcomes(outcome: NDArray[np.uint8], heads: Ints) -> NDArray[np.uint8]:

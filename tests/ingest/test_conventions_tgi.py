@@ -136,7 +136,7 @@ def test_the_answer_of_the_server_tells_how_a_handler_failed(code: int, *, is_si
     values = {"http.method": "POST", "http.status_code": code}
     http = node("POST /", 0, 1300, caller, values, kind=SERVER)
     record = only(http, handler(times={}, parent=caller if is_sibling else http))
-    assert (record.framework, record.outcome) == ("http", Outcome.CLIENT_ERROR if code < 500 else Outcome.ERROR)
+    assert (record.framework, record.outcome) == ("tgi", Outcome.CLIENT_ERROR if code < 500 else Outcome.ERROR)
 
 
 def test_other_calls_of_the_same_caller_stay_apart() -> None:

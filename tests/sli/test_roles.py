@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from slo_exporter.sli.admission import MOST_ROLES, Admission, Role, Roles
-from slo_exporter.sli.records import Layer
+from slo_exporter.sli.records import Layer, View
 
 NONE: Roles = frozenset()
 SECOND = 10**9
@@ -121,3 +121,65 @@ def test_nothing_is_learnt_of_a_service_without_a_name(make_batch: Callable) -> 
     admission.keep()
     admitted = admission.admit([(make_batch([half(2, "d", Layer.ENGINE)]), NONE)], 0)
     assert (len(admitted.requests), admitted.roles) == (1, NONE)
+
+
+def admit(admission: Admission, make_batch: Callable, *rows: dict[str, object]) -> int:
+    """Commit rows in an export of their own; how many count."""
+    counted = len(admission.admit([(make_batch(list(rows)), NONE)], 0).requests)
+    admission.keep()
+    return counted
+
+
+def test_a_first_half_that_comes_last_is_no_request(make_batch: Callable) -> None:
+    """Its second half counted; and its service is known from then on."""
+    admission = Admission([])
+    assert admit(admission, make_batch, half(1, "d", Layer.ENGINE)) == 1
+    assert admit(admission, make_batch, half(2, "p", Layer.PREFILL)) == 0
+    assert admit(admission, make_batch, half(3, "p", Layer.PREFILL, pair=8)) == 0
+
+
+def test_a_half_has_one_other_half(make_batch: Callable) -> None:
+    """An id that its caller uses for ever counts again."""
+    admission = Admission([])
+    rows = [half(1, "llm", Layer.PREFILL), *(half(mark, "llm", Layer.ENGINE) for mark in range(2, 6))]
+    assert [admit(admission, make_batch, row) for row in rows] == [1, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("start_s", "counted"), [(0, 0), (2, 0), (3, 1), (100, 1)])
+def test_the_other_half_follows_at_once(make_batch: Callable, start_s: int, counted: int) -> None:
+    """Later it is another request."""
+    admission = Admission([])
+    first = half(1, "llm", Layer.PREFILL) | {"start_ns": 0, "end_ns": 0}
+    second = half(2, "llm", Layer.ENGINE) | {"start_ns": start_s * SECOND, "end_ns": 200 * SECOND}
+    assert [admit(admission, make_batch, row) for row in (first, second)] == [1, counted]
+
+
+def test_a_refused_first_half_is_forgotten(make_batch: Callable) -> None:
+    """Its second half counts then."""
+    admission = Admission([])
+    admission.admit([(make_batch([half(1, "llm", Layer.PREFILL)]), NONE)], 0)
+    admission.undo()
+    assert admit(admission, make_batch, half(2, "llm", Layer.ENGINE)) == 1
+
+
+def test_who_writes_more_than_a_token_does_not_only_prefill(make_batch: Callable) -> None:
+    """A small model that is asked first, a large one when its answer does not do: nothing is learnt, or believed."""
+    admission = Admission([("small", Role.PREFILL)])
+    assert admit(admission, make_batch, half(1, "small", Layer.PREFILL)) == 0
+    assert admit(admission, make_batch, engine(2, "small", completion_tokens=40)) == 1
+    assert admit(admission, make_batch, half(3, "small", Layer.PREFILL, pair=9)) == 1
+    admitted = admission.admit([(make_batch([half(4, "large", Layer.ENGINE, pair=9)]), NONE)], 0)
+    assert (len(admitted.requests), admitted.roles) == (1, NONE)
+
+
+def test_a_proxy_hides_its_calls_and_no_engine(make_batch: Callable) -> None:
+    """Each view for itself."""
+    rows = make_batch([engine(1, view=View.GATEWAY), engine(2, view=View.SERVER)])
+    admitted = Admission([("worker", Role.PROXY)]).admit([(rows, NONE)], 0)
+    assert admitted.requests.fingerprint.tolist() == [2]
+
+
+def test_http_yields_to_what_stands_in_front_too(make_batch: Callable) -> None:
+    """As to an engine."""
+    admitted = Admission([("worker", Role.BELOW)]).admit([(make_batch([engine(1, layer=Layer.HTTP)]), NONE)], 0)
+    assert admitted.requests.shadowed.tolist() == [True]

@@ -7,6 +7,7 @@ the first.
 Source: the engines' own clocks: ttft = decode.start + decode.ttft − prefill.start.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,16 +18,21 @@ from numpy.typing import NDArray
 
 from slo_exporter.ingest.otlp.conventions.convention import NOT_PREFILL, PREFILL
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances
-from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch, Words
+from slo_exporter.ingest.otlp.conventions.texts import hash64
+from slo_exporter.sli.records import MISSING, Ints, Layer, Mask, RequestBatch
 
 _OF_FIRST: Final = ("queue", "preprocess", "prefill")
 """Stages that the first half went through."""
 _OF_EITHER: Final = ("prompt_tokens", "cached_tokens")
 OF_FIRST_HALF: Final = frozenset((*_OF_FIRST, *_OF_EITHER))
 """What a first half tells of the whole request."""
-_EARLIEST_NS: Final = -1_000_000_000
+_EARLIEST_NS: Final = 1_000_000_000
+"""The second half may start so long before the first one did: its clock is off."""
 _LATEST_NS: Final = 60_000_000_000
-"""The second half starts so long before the first one ended, its clock being off, or so long after it."""
+_AT_ONCE_NS: Final = 2_000_000_000
+"""It starts so long after the end of one that is certainly a first half, or that may be one."""
+_MOST_LOOKED_AT: Final = 64
+"""Rows with one id that are looked at for each first half: one, or the children of ``n > 1``."""
 
 
 def certain(prefill: NDArray[np.uint8]) -> Mask:
@@ -40,61 +46,83 @@ def halves(batch: RequestBatch, prefill: NDArray[np.uint8]) -> tuple[Ints, Ints]
     Rows that are first halves, and the second half of each; several of both where ``n > 1``.
 
     They share a request id; or, where one is certainly a first half, they are
-    the only ones of their trace.
+    the only ones of their trace. Both are of one framework, with the same prompt,
+    and the second one follows at once.
     """
     first = np.flatnonzero(prefill != NOT_PREFILL)
     if not first.size:
         return first, first
-    by_id = [*_by_id(batch, prefill, first)]
-    found = np.array(sorted([*by_id, *_by_trace(batch, prefill, by_id)]), dtype=np.int64).reshape(-1, 2)
+    pairs = _Pairs(batch, prefill)
+    by_id = [*pairs.by_id(first)]
+    found = np.array(sorted([*by_id, *pairs.by_trace(by_id)]), dtype=np.int64).reshape(-1, 2)
     return found[:, 0], found[:, 1]
 
 
-def _by_id(batch: RequestBatch, prefill: NDArray[np.uint8], first: Ints) -> Iterator[tuple[int, int]]:
-    """Each first half with the second half nearest to it, and with those that share the request of that one."""
-    second = defaultdict[int, list[int]](list)
-    for row in np.flatnonzero((prefill == NOT_PREFILL) & (batch.pair_key != 0)).tolist():
-        second[int(batch.pair_key[row])].append(row)
-    for row in first.tolist():
-        near = [other for other in second.get(int(batch.pair_key[row]), ()) if _go_together(batch, row, other)]
-        if near:
-            nearest = min(near, key=lambda other: int(batch.start_ns[other]))
-            key = int(batch.request_key[nearest])
-            shared = [other for other in near if key and int(batch.request_key[other]) == key]
-            yield from ((row, other) for other in shared or [nearest])
+class _Pairs:
+    """Finds the second halves of first ones."""
 
+    def __init__(self, batch: RequestBatch, prefill: NDArray[np.uint8]) -> None:
+        self._batch, self._prefill = batch, prefill
+        self._framework = hash64(batch.framework)
+        self._tokens = batch.number("prompt_tokens")
 
-def _go_together(batch: RequestBatch, first: int, second: int) -> bool:
-    tokens = batch.number("prompt_tokens")
-    is_same = tokens[first] == tokens[second] or MISSING in (tokens[first], tokens[second])
-    gap_ns = int(batch.start_ns[second]) - int(batch.end_ns[first])
-    is_later = batch.start_ns[second] >= batch.start_ns[first] + _EARLIEST_NS
-    return bool(is_same and is_later and gap_ns <= _LATEST_NS and batch.view[first] == batch.view[second])
+    def by_id(self, first: Ints) -> Iterator[tuple[int, int]]:
+        """Each first half with the second half nearest to it, and with those that share the request of that one."""
+        start, key = self._batch.start_ns, self._batch.pair_key
+        first = first[key[first] != 0]
+        first = first[np.argsort(start[first], kind="stable")]
+        is_engine = np.isin(self._batch.layer, (Layer.ENGINE, Layer.PREFILL))
+        second = np.flatnonzero(np.isin(key, key[first]) & ~certain(self._prefill) & is_engine)
+        of_key = defaultdict[int, list[int]](list)
+        for row in second[np.argsort(start[second], kind="stable")].tolist():
+            of_key[int(key[row])].append(row)
+        starts = {one: [int(start[row]) for row in rows] for one, rows in of_key.items()}
+        taken = set[int]()
+        for row in first.tolist():
+            one = int(key[row])
+            if row in taken or one not in of_key:
+                continue
+            at = bisect_left(starts[one], int(start[row]) - _EARLIEST_NS)
+            near = [other for other in of_key[one][at : at + _MOST_LOOKED_AT] if self._go_together(row, other)]
+            near = [other for other in near if self._prefill[other] == NOT_PREFILL] or near
+            if near:
+                request = int(self._batch.request_key[near[0]])
+                shared = [other for other in near if request and int(self._batch.request_key[other]) == request]
+                taken.update(shared or near[:1])
+                yield from ((row, other) for other in shared or near[:1])
 
+    def by_trace(self, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """Those that are alone in their trace."""
+        left = np.ones(len(self._batch), dtype=np.bool_)
+        left[[row for pair in pairs for row in pair]] = False
+        first = np.flatnonzero(certain(self._prefill) & left)
+        if not first.size:
+            return
+        is_engine = np.isin(self._batch.layer, (Layer.ENGINE, Layer.PREFILL))
+        is_second = ~certain(self._prefill) & left & is_engine & np.isin(self._framework, self._framework[first])
+        firsts, seconds = self._alone(first), self._alone(np.flatnonzero(is_second))
+        for trace in firsts.keys() & seconds.keys():
+            if self._go_together(firsts[trace], seconds[trace]):
+                yield firsts[trace], seconds[trace]
 
-def _by_trace(
-    batch: RequestBatch, prefill: NDArray[np.uint8], pairs: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    left = np.ones(len(batch), dtype=np.bool_)
-    left[[row for pair in pairs for row in pair]] = False
-    first = np.flatnonzero(certain(prefill) & left)
-    if not first.size:
-        return
-    # A second half is of the same framework: it is one that may be a half at all.
-    frameworks = {batch.framework.at(row) for row in first.tolist()}
-    second = np.flatnonzero((prefill == NOT_PREFILL) & left & batch.framework.among({f for f in frameworks if f}))
-    firsts, seconds = _alone(batch.trace_id, first), _alone(batch.trace_id, second)
-    for trace in firsts.keys() & seconds.keys():
-        if batch.framework.at(firsts[trace]) == batch.framework.at(seconds[trace]):
-            yield firsts[trace], seconds[trace]
+    def _alone(self, rows: Ints) -> dict[tuple[int, ...], int]:
+        """The rows that are the only ones of their trace and framework, by both."""
+        found = defaultdict[tuple[int, ...], list[int]](list)
+        for row in rows.tolist():
+            found[(*self._batch.trace_id[row].tolist(), int(self._framework[row]))].append(row)
+        return {trace: of_trace[0] for trace, of_trace in found.items() if len(of_trace) == 1}
 
-
-def _alone(trace_id: Words, rows: Ints) -> dict[tuple[int, int], int]:
-    """The rows that are the only ones of their trace, by trace."""
-    found = defaultdict[tuple[int, int], list[int]](list)
-    for row in rows.tolist():
-        found[int(trace_id[row, 0]), int(trace_id[row, 1])].append(row)
-    return {trace: of_trace[0] for trace, of_trace in found.items() if len(of_trace) == 1}
+    def _go_together(self, first: int, second: int) -> bool:
+        batch, tokens = self._batch, self._tokens
+        if first == second or self._framework[first] != self._framework[second]:
+            return False
+        is_same = tokens[first] == tokens[second] or MISSING in (tokens[first], tokens[second])
+        latest = _LATEST_NS if self._prefill[first] == PREFILL else _AT_ONCE_NS
+        is_later = batch.start_ns[second] >= batch.start_ns[first] - _EARLIEST_NS
+        is_near = batch.start_ns[second] <= batch.end_ns[first] + latest
+        # Two that look alike are children of one request, unless the one follows the other.
+        is_after = self._prefill[second] == NOT_PREFILL or batch.start_ns[second] >= batch.end_ns[first]
+        return bool(is_same and is_later and is_near and is_after and batch.view[first] == batch.view[second])
 
 
 def with_prefill(batch: RequestBatch, first: Ints, second: Ints, told: Provenances | None) -> RequestBatch:

@@ -18,10 +18,10 @@ from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances,
 from slo_exporter.ingest.otlp.conventions.parts import requests_above
 from slo_exporter.ingest.otlp.conventions.texts import hash64
 from slo_exporter.ingest.otlp.halves import OF_FIRST_HALF, certain, halves, with_prefill
-from slo_exporter.ingest.otlp.siblings import answered
-from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.admission import Role
-from slo_exporter.sli.joining import combined_values, worst_outcomes
+from slo_exporter.ingest.otlp.siblings import with_answers
+from slo_exporter.ingest.otlp.spans import SpanBatch, ValueKind
+from slo_exporter.sli.admission import FRONT_OF, Role
+from slo_exporter.sli.joining import combined_values, shared_out, worst_outcomes
 from slo_exporter.sli.records import MISSING, Ints, Layer, Mask, Outcome, RequestBatch, Texts
 
 LONGEST_SERVICE: Final = 255
@@ -30,6 +30,15 @@ _UNNAMED: Final = "unknown_service"
 """How SDKs, and we, call a service without a name; some add the name of a program."""
 NOBODY: Final = -1
 """Instead of the request that a span belongs to: it is in another export."""
+_REMOTE: Final = (2, 3, 4, 5)
+"""OTLP SpanKind of what crosses from one program to another."""
+_ACTORS: Final[Mapping[str, frozenset[str]]] = {
+    # Of a span that asks no model it is an agent's or a tool's.
+    "gen_ai.operation.name": frozenset(),
+    "openinference.span.kind": frozenset({"AGENT", "TOOL"}),
+    "mlflow.spanType": frozenset({"AGENT", "TOOL", '"AGENT"', '"TOOL"'}),
+}
+"""By key what says that a span is an agent's or a tool's; nothing: any value."""
 _DEEPEST: Final = 64
 """Request spans above one another that are looked at; real ones are three or four."""
 
@@ -46,6 +55,8 @@ class Every:
     """Which of the conventions."""
     prefill: NDArray[np.uint8]
     """`Convention.prefill`."""
+    unclaimed: Mask
+    """Spans of the export that no convention claims."""
 
     def says(self, name: str) -> Mask:
         """Per row what its convention says of itself."""
@@ -95,8 +106,7 @@ def collapse(spans: SpanBatch, every: Every, told: Provenances | None = None) ->
         owner = outer[owner]
         roles |= _behind(every, outer)
     batch = _derived_late(spans, every, batch, told)
-    unanswered, servers = answered(spans, every.rows, batch, owner == np.arange(len(owner)))
-    owner[unanswered] = servers
+    batch = with_answers(spans, every.rows, batch, owner == np.arange(len(owner)))
     is_alone = owner == np.arange(len(owner))
     owner[is_alone & (~every.says("counts") | certain(every.prefill))] = NOBODY
     return Collapsed(batch=batch, owner=owner, roles=roles)
@@ -121,9 +131,12 @@ def _prefillers(every: Every, first: Ints, second: Ints) -> frozenset[tuple[str,
 
 def _behind(every: Every, outer: Ints) -> frozenset[tuple[str, Role]]:
     """Services of engines that a row of another stands in front of."""
-    layer = every.batch.layer
+    layer, roles = every.batch.layer, frozenset[tuple[str, Role]]()
     is_behind = (layer[outer] == Layer.FRONT) & np.isin(layer, (Layer.ENGINE, Layer.PREFILL))
-    return roles_of(every.batch.service, np.unique(every.batch.service.codes[is_behind]), Role.BELOW)
+    for view, role in FRONT_OF.items():
+        codes = every.batch.service.codes[is_behind & (every.batch.view == view)]
+        roles |= roles_of(every.batch.service, np.unique(codes), role)
+    return roles
 
 
 def roles_of(services: Texts, codes: Iterable[int], role: Role) -> frozenset[tuple[str, Role]]:
@@ -161,7 +174,8 @@ def _taken_in_by(spans: SpanBatch, every: Every) -> Ints:
     """Per row the nearest one above it that takes it in, else itself."""
     place = np.full(len(spans) + 1, NOBODY)
     place[every.rows] = np.arange(len(every.rows))
-    parent = place[requests_above(spans, every.rows)[every.rows]]
+    above = requests_above(spans, every.rows, np.flatnonzero(_parts_requests(spans, every)))[every.rows]
+    parent = np.where(above >= 0, place[above], NOBODY)
     rule = _Rule(every)
     owner, candidate = np.arange(len(parent)), parent.copy()
     for _ in range(_DEEPEST):
@@ -171,8 +185,22 @@ def _taken_in_by(spans: SpanBatch, every: Every) -> Ints:
         outer = candidate[open_rows]
         taken = rule.takes_in(outer, open_rows)
         owner[open_rows[taken]] = outer[taken]
-        candidate[open_rows] = np.where(taken, NOBODY, parent[outer])
+        # What another view tells of is a call of its own, and so is whatever is below it.
+        goes_on = ~taken & (every.batch.view[outer] == every.batch.view[open_rows])
+        candidate[open_rows] = np.where(goes_on, parent[outer], NOBODY)
     return owner
+
+
+def _parts_requests(spans: SpanBatch, every: Every) -> Mask:
+    """Spans that nobody knows and below which another request begins: calls of others, and what agents and tools do."""
+    is_remote = np.isin(spans.kind, _REMOTE)
+    acts = [
+        spans.attributes[key].words().among(texts) if texts else spans.attributes[key].kind != ValueKind.ABSENT
+        for key, texts in _ACTORS.items()
+        if key in spans.attributes
+    ]
+    parts: Mask = every.unclaimed & np.logical_or.reduce([is_remote, *acts])
+    return parts
 
 
 class _Rule:
@@ -186,10 +214,12 @@ class _Rule:
 
     def takes_in(self, outer: Ints, inner: Ints) -> Mask:
         """Row by row: the outer one takes the inner one in."""
-        is_engine = np.isin(self._layer[inner], (Layer.ENGINE, Layer.PREFILL, Layer.FRONT))
-        in_front = (self._layer[outer] == Layer.FRONT) & is_engine
+        is_own_service = self._service[outer] == self._service[inner]
+        is_engine = np.isin(self._layer[inner], (Layer.ENGINE, Layer.PREFILL))
+        is_its_http = (self._layer[inner] == Layer.HTTP) & is_own_service
+        in_front = (self._layer[outer] == Layer.FRONT) & (is_engine | is_its_http)
         of_its_own = ~self._counts[inner] & (self._framework[outer] == self._framework[inner])
-        nested = self._nests[outer] & self._nests[inner] & (self._service[outer] == self._service[inner])
+        nested = self._nests[outer] & self._nests[inner] & is_own_service
         taken: Mask = (self._view[outer] == self._view[inner]) & (in_front | of_its_own | nested)
         return taken
 
@@ -206,6 +236,8 @@ def _filled(every: Every, batch: RequestBatch, outer: Ints, depth: Ints, told: P
         is_half = certain(every.prefill)[rows]
         for name, column in fields.items():
             tells = column[rows] if name in OF_FIRST_HALF else np.where(is_half, MISSING, column[rows])
+            if name == "completion_tokens":
+                tells = shared_out(tells, outer[rows], batch.request_key[rows])
             known = combined_values(name, tells, heads)
             is_new = (column[owners] == MISSING) & (known != MISSING)
             column[owners[is_new]] = known[is_new]

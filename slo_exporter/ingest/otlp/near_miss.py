@@ -13,7 +13,7 @@ UNKNOWN: Final = "no framework that is known here writes such a span"
 
 _KINDS: Final = {INTERNAL: "INTERNAL", SERVER: "SERVER", CLIENT: "CLIENT", 4: "PRODUCER", 5: "CONSUMER"}
 _TELLING: Final = frozenset(
-    {"scopes", "scope_prefixes", "services", "attributes", "texts", "names", "first_words", "pattern"}
+    {"scopes", "scope_prefixes", "services", "attributes", "present", "texts", "names", "first_words", "pattern"}
 )
 """Conditions that say whose a span is; every span has some kind."""
 
@@ -85,6 +85,10 @@ def _rank(key: str, span: SpanBatch) -> str:
     return f"{key} is {rank_of(span, key)[0]:.0f}, and only rank 0 counts"
 
 
+def _has(key: str, span: SpanBatch) -> bool:
+    return key in span.attributes and bool(span.attributes[key].kind[0])
+
+
 def _any_of(words: Iterable[str]) -> str:
     *others, last = sorted(words)
     return f"{', '.join(others)} or {last}" if others else last
@@ -93,6 +97,7 @@ def _any_of(words: Iterable[str]) -> str:
 _WORDS: Final[Mapping[str, Callable[[Any, SpanBatch], str]]] = {
     "scopes": lambda asked, span: f"scope is {span.scope.at(0) or 'empty'}, needed: {_any_of(asked)}",
     "attributes": lambda asked, _: f"it has no {_any_of(asked)}",
+    "present": lambda asked, span: f"it has no {_any_of(key for key in asked if not _has(key, span))}",
     "texts": lambda asked, span: ", ".join(_text(key, texts, span) for key, texts in asked.items()),
     "absent": lambda asked, span: f"it has {_any_of(key for key in asked if key in span.attributes)}",
     "kinds": lambda asked, span: f"kind is {_KINDS[int(span.kind[0])]}, needed: {_any_of(_KINDS[k] for k in asked)}",

@@ -28,7 +28,7 @@ from slo_exporter.ingest.otlp.layers import NOBODY, Collapsed, Every, collapse, 
 from slo_exporter.ingest.otlp.part_models import named_by_parts, with_models
 from slo_exporter.ingest.otlp.part_times import told_by_parts
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.admission import Role
+from slo_exporter.sli.admission import FRONT_OF, Role
 from slo_exporter.sli.joining import join, without_repeats
 from slo_exporter.sli.records import (
     NO_STAGE_TIMES,
@@ -200,6 +200,7 @@ class Recognition:
             conventions=tuple(claim.convention for claim in claims),
             of=np.repeat(np.arange(len(claims)), [len(claim.requests) for claim in claims]),
             prefill=np.concatenate(prefill),
+            unclaimed=_unclaimed(spans, claims),
         )
         return Told(every=every, stages=concat_stages(stages), doubts=odd)
 
@@ -222,15 +223,22 @@ class Recognition:
         scopes = {scope for scope in spans.scope.values if scope.startswith(self._engine_scopes)}
         roles = _roles(spans, np.flatnonzero(spans.scope.among(scopes)), Role.ENGINE) if scopes else frozenset()
         for claim in claims:
-            if claim.convention.layer is Layer.ENGINE and claim.convention.view is View.SERVER:
-                # Not every engine has a scope of its own.
+            if claim.convention.layer in (Layer.ENGINE, Layer.FRONT) and claim.convention.view is View.SERVER:
+                # Not every engine has a scope of its own; and a front stands for its HTTP spans as an engine does.
                 roles |= _roles(spans, claim.requests, Role.ENGINE)
-            if claim.convention.is_below:
-                roles |= _roles(spans, claim.requests, Role.BELOW)
-            for part, rows in claim.parts:
-                if part.is_below:
-                    roles |= _roles(spans, rows, Role.BELOW)
+            behind = [claim.requests] if claim.convention.is_below else []
+            behind += [rows for part, rows in claim.parts if part.is_below]
+            for rows in behind:
+                roles |= _roles(spans, rows, FRONT_OF[claim.convention.view])
         return roles
+
+
+def _unclaimed(spans: SpanBatch, claims: Sequence[Claim]) -> Mask:
+    unclaimed = np.ones(len(spans), dtype=np.bool_)
+    for claim in claims:
+        for rows in (claim.requests, claim.probes, *(rows for _, rows in claim.parts)):
+            unclaimed[rows] = False
+    return unclaimed
 
 
 def _nobody_elses(own: Convention, conventions: Sequence[Convention]) -> tuple[Part, ...]:

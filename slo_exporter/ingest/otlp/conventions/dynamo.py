@@ -34,7 +34,7 @@ from slo_exporter.ingest.otlp.conventions.convention import (
     Source,
 )
 from slo_exporter.ingest.otlp.conventions.http_server import ignoring, path_of_target, path_of_url
-from slo_exporter.ingest.otlp.conventions.match import Match
+from slo_exporter.ingest.otlp.conventions.match import INTERNAL, SERVER, Match
 from slo_exporter.ingest.otlp.conventions.texts import canonical, mapped, text_of
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.records import Layer, Mask, Outcome, Texts
@@ -44,6 +44,7 @@ _ROLE: Final = "disagg_role"
 _CANCELLED, _FINISH, _OUTCOME = "cancelled", "finish_reason", "request.outcome"
 _ERRORS: Final = ("error.type", "error_kind")
 
+_ITS_OWN: Final = ("model", "request_id", "x_request_id", "input_tokens", "ttft_ms", "decode_worker_id")
 _GENERATE: Final = frozenset({"engine.generate"})
 _ROUTING: Final = (
     Match(pattern=r"kv_router\..+"),
@@ -113,12 +114,15 @@ DYNAMO: Final = Convention(
     framework="dynamo",
     layer=Layer.FRONT,
     inner=Inner.LAST,
-    requests=Match(names=frozenset({"http-request"}), attributes=(_URI,)),
+    # Other programs may name a span so: what its frontend alone writes has to be there.
+    requests=Match(
+        names=frozenset({"http-request"}), kinds=frozenset({INTERNAL, SERVER}), present=(_URI,), attributes=_ITS_OWN
+    ),
     probe=is_probe,
     probe_reason="a probe: its route is one of ignore_routes, or its method is not POST",
     parts=(
         Part(
-            match=Match(names=frozenset({"handle_payload"}), attributes=("component", "endpoint", "instance_id")),
+            match=Match(names=frozenset({"handle_payload"}), present=("component", "endpoint", "instance_id")),
             is_below=True,
         ),
         # It makes embeddings of images: none of its tokens and times are those of the answer.
@@ -147,7 +151,7 @@ DYNAMO_WORKER: Final = replace(
     inner=Inner.IGNORED,
     counts=False,
     is_below=True,
-    requests=Match(names=_GENERATE, attributes=(_ROLE, "model")),
+    requests=Match(names=_GENERATE, present=(_ROLE,)),
     probe=None,
     prefill=lambda spans: np.full(len(spans), NOT_PREFILL, dtype=np.uint8),
     parts=(),

@@ -40,6 +40,12 @@ _PURPOSE: Final = "litellm.request.purpose"
 _IDENTITY: Final = ("litellm.call_id", "litellm.api_key.hash", "litellm.team.id", "litellm.preprocessing.duration_ms")
 """What the second integration adds to the span of FastAPI's instrumentation."""
 
+_OF_A_PROXY: Final = (
+    r"(POST /(\S*/)?(completions|embeddings|messages|responses)"
+    r"|[A-Z]+ /(v1/)?(models?|key|team|user|spend|global|health|guardrails|mcp))(/\S*)?"
+)
+"""Names of the spans of a proxy: what its clients ask, and its administration."""
+
 _ADMINISTRATION: Final = frozenset(
     {
         "a2a",
@@ -147,7 +153,11 @@ LITELLM_PROXY: Final = replace(
     also_reads=(*_CALL.also_reads, *http_server.HTTP_SERVER.also_reads),
 )
 
-LITELLM_V2: Final = replace(LITELLM_PROXY, requests=Match(kinds=frozenset({SERVER}), attributes=_IDENTITY))
+LITELLM_V2: Final = replace(
+    LITELLM_PROXY,
+    # The library writes the same keys on the span of whatever server it is used in.
+    requests=Match(kinds=frozenset({SERVER}), attributes=_IDENTITY, pattern=_OF_A_PROXY),
+)
 
 LITELLM_V2_BY_SCOPE: Final = replace(LITELLM_PROXY, requests=Match(kinds=frozenset({SERVER}), scopes=_SCOPES))
 

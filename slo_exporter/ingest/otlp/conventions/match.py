@@ -29,6 +29,8 @@ class Match:
     services: frozenset[str] = frozenset()
     attributes: tuple[str, ...] = ()
     """The span has a value for any of these keys."""
+    present: tuple[str, ...] = ()
+    """The span has a value for each of these keys."""
     texts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Each key has one of these texts."""
     absent: tuple[str, ...] = ()
@@ -50,7 +52,7 @@ class Match:
     @property
     def span_keys(self) -> frozenset[str]:
         """The span attributes that it reads."""
-        return frozenset((*self.attributes, *self.texts, *self.absent, *self.ranks))
+        return frozenset((*self.attributes, *self.present, *self.texts, *self.absent, *self.ranks))
 
     def mask(self, spans: SpanBatch) -> Mask:
         """The spans that match."""
@@ -73,7 +75,7 @@ class Match:
             or (self.scope_prefixes and not any(s.startswith(self.scope_prefixes) for s in spans.scope.values))
             or (self.names and self.names.isdisjoint(spans.name.values))
             or (self.attributes and not any(key in spans.attributes for key in self.attributes))
-            or not all(key in spans.attributes for key in self.texts)
+            or not all(key in spans.attributes for key in (*self.present, *self.texts))
             or (self.pattern and next(_alike(spans.name, self.pattern), None) is None)
         )
 
@@ -123,6 +125,7 @@ _QUESTIONS: Final[Mapping[str, Callable[..., Mask]]] = {
     "scope_prefixes": lambda spans, asked: spans.scope.among({s for s in spans.scope.values if s.startswith(asked)}),
     "services": lambda spans, asked: spans.service.among(asked),
     "attributes": _has_any,
+    "present": lambda spans, asked: np.logical_and.reduce([_has_any(spans, (key,)) for key in asked]),
     "texts": _has_texts,
     "kinds": lambda spans, asked: np.isin(spans.kind, list(asked)),
     "absent": lambda spans, asked: ~_has_any(spans, asked),

@@ -70,6 +70,8 @@ RAY_SERVE: Final = Convention(
     framework="ray_serve",
     layer=Layer.FRONT,
     inner=Inner.LAST,
+    # A replica alone shows nothing: without a proxy its engine is all that tells of requests.
+    is_below=True,
     requests=Match(scopes=_SCOPES, first_words=frozenset({"proxy_http_request", "proxy_grpc_request"})),
     probe=http_server.is_probe,
     parts=(
@@ -80,7 +82,6 @@ RAY_SERVE: Final = Convention(
         ),
         Part(
             match=Match(scopes=_SCOPES, first_words=frozenset({"replica_handle_request"})),
-            is_below=True,
             tells_model=True,
         ),
     ),
