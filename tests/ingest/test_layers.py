@@ -9,7 +9,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from process_traces import CLIENT, INTERNAL, MS, SERVER, BodyOf, SpanOf, Trace, explained
 from receiving import READER
 
-from slo_exporter.ingest.otlp.layers import LONGEST_SERVICE, roles_of
+from slo_exporter.ingest.otlp.roles import LONGEST_SERVICE, roles_of
 from slo_exporter.sli.admission import Admission, Role
 from slo_exporter.sli.records import Outcome, View, texts_of
 

@@ -9,7 +9,7 @@ A `Recognition` has no state: any number of threads may use it at once.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -17,18 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slo_exporter.ingest.otlp import doubts
-from slo_exporter.ingest.otlp.conventions.convention import MAY_BE_PREFILL, NOT_PREFILL, Convention, Part
+from slo_exporter.ingest.otlp.claims import Claim, Claimants, of_rows
+from slo_exporter.ingest.otlp.conventions.convention import MAY_BE_PREFILL, NOT_PREFILL, Convention
 from slo_exporter.ingest.otlp.conventions.fields import Provenances
-from slo_exporter.ingest.otlp.conventions.match import Match
-from slo_exporter.ingest.otlp.conventions.parts import requests_above
 from slo_exporter.ingest.otlp.conventions.records import Declared, named_by_service, records_of
-from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS, with_own
-from slo_exporter.ingest.otlp.decode import Keys
-from slo_exporter.ingest.otlp.layers import NOBODY, Collapsed, Every, collapse, roles_of
+from slo_exporter.ingest.otlp.layers import Collapsed, collapse
+from slo_exporter.ingest.otlp.nesting import NOBODY, Every
 from slo_exporter.ingest.otlp.part_models import named_by_parts, with_models
 from slo_exporter.ingest.otlp.part_times import told_by_parts
+from slo_exporter.ingest.otlp.roles import roles_shown
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.admission import FRONT_OF, Role
+from slo_exporter.sli.admission import Roles
 from slo_exporter.sli.joining import join, without_repeats
 from slo_exporter.sli.records import (
     NO_STAGE_TIMES,
@@ -38,31 +37,12 @@ from slo_exporter.sli.records import (
     RequestBatch,
     StageTimes,
     Texts,
-    View,
     concat,
     concat_stages,
     stages_of,
 )
 
 _NO_ROWS: Final = np.zeros(0, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """The spans of an export, by row, that one convention claims."""
-
-    convention: Convention
-    requests: Ints
-    probes: Ints
-    parts: Sequence[tuple[Part, Ints]]
-    others: Ints = field(default_factory=lambda: _NO_ROWS)
-    """Requests of the same framework that an earlier convention claims."""
-
-    def above(self, spans: SpanBatch) -> Ints:
-        """Per span of the export the request of its framework that it belongs to, see `requests_above`."""
-        walls = [rows for part, rows in self.parts if part.is_wall]
-        requests = np.concatenate([self.requests, self.others]) if len(self.others) else self.requests
-        return requests_above(spans, requests, np.concatenate(walls) if walls else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +62,7 @@ class Recognised:
 
     requests: RequestBatch
     """One row each."""
-    roles: frozenset[tuple[str, Role]]
+    roles: Roles
     """What its spans show of services."""
     results: Mapping[str, int]
     """How many spans became what, see `Export.results`."""
@@ -101,17 +81,16 @@ class Recognition:
     Attributes:
         conventions: in order: the first that matches claims a span.
         keys: the attribute keys and event names that it needs.
+        claims: see `Claimants.claims`.
 
     Args:
         declared: what the operator says about requests.
     """
 
     def __init__(self, declared: Declared) -> None:
-        self.conventions = with_own(declared.conventions)
-        self.keys = _keys(self.conventions, declared)
+        claimants = Claimants(declared)
+        self.conventions, self.keys, self.claims = claimants.conventions, claimants.keys, claimants.claims
         self._declared = declared
-        self._alone = {id(own): _nobody_elses(own, self.conventions) for own in declared.conventions}
-        """By identity of the operator's conventions the parts that they claim where they have no request."""
         self._generative = doubts.generative(self.conventions)
         self._engine_scopes = tuple(scope for convention in self.conventions for scope in convention.engine_scopes)
 
@@ -146,30 +125,6 @@ class Recognition:
             ),
         )
 
-    def claims(self, spans: SpanBatch) -> tuple[Sequence[Claim], Mask]:
-        """What each convention claims, at least one of them, and what none does."""
-        free = np.ones(len(spans), dtype=np.bool_)
-        claims = list[Claim]()
-        for convention in self.conventions:
-            claim = _beside(self._claim(convention, spans, free), claims)
-            if len(claim.requests) or len(claim.probes) or claim.parts:
-                claims.append(claim)
-            if not free.any():
-                break
-        return claims or [Claim(convention=CONVENTIONS[0], requests=_NO_ROWS, probes=_NO_ROWS, parts=())], free
-
-    def _claim(self, convention: Convention, spans: SpanBatch, free: Mask) -> Claim:
-        """The spans of *free* that *convention* claims; they are free no more."""
-        requests, probes = _taken(convention.requests, spans, free), _NO_ROWS
-        if convention.probe and len(requests):
-            is_probe = convention.probe(_rows(spans, requests), self._declared.ignore_routes)
-            requests, probes = requests[~is_probe], requests[is_probe]
-        has_requests = len(requests) or len(probes)
-        claimed = convention.parts if has_requests else self._alone.get(id(convention), convention.parts)
-        taken = [(part, _taken(part.match, spans, free)) for part in claimed]
-        parts = [(part, rows) for part, rows in taken if len(rows)]
-        return Claim(convention=convention, requests=requests, probes=probes, parts=parts)
-
     def told(self, spans: SpanBatch, claims: Sequence[Claim], provenances: Provenances | None = None) -> Told:
         """
         The claimed request spans, a row each.
@@ -184,7 +139,7 @@ class Recognition:
         for claim in claims:
             parts = told_by_parts(spans, claim.convention, claim.parts, partial(claim.above, spans))
             own: Provenances | None = None if provenances is None else {}
-            rows = _rows(spans, claim.requests)
+            rows = of_rows(spans, claim.requests)
             batches.append(records_of(rows, claim.convention, self._declared, parts.fills, own))
             prefill.append(_prefill(rows, claim.convention))
             of_claims.append((len(rows), own or {}))
@@ -218,19 +173,9 @@ class Recognition:
         batch = collapsed.batch if stands.all() else collapsed.batch.take(stands)
         return named_by_service(batch, self._declared)
 
-    def roles(self, spans: SpanBatch, claims: Sequence[Claim]) -> frozenset[tuple[str, Role]]:
+    def roles(self, spans: SpanBatch, claims: Sequence[Claim]) -> Roles:
         """What the spans show of the services they are of."""
-        scopes = {scope for scope in spans.scope.values if scope.startswith(self._engine_scopes)}
-        roles = _roles(spans, np.flatnonzero(spans.scope.among(scopes)), Role.ENGINE) if scopes else frozenset()
-        for claim in claims:
-            if claim.convention.layer in (Layer.ENGINE, Layer.FRONT) and claim.convention.view is View.SERVER:
-                # Not every engine has a scope of its own; and a front stands for its HTTP spans as an engine does.
-                roles |= _roles(spans, claim.requests, Role.ENGINE)
-            behind = [claim.requests] if claim.convention.is_below else []
-            behind += [rows for part, rows in claim.parts if part.is_below]
-            for rows in behind:
-                roles |= _roles(spans, rows, FRONT_OF[claim.convention.view])
-        return roles
+        return roles_shown(spans, claims, self._engine_scopes)
 
 
 def _unclaimed(spans: SpanBatch, claims: Sequence[Claim]) -> Mask:
@@ -239,24 +184,6 @@ def _unclaimed(spans: SpanBatch, claims: Sequence[Claim]) -> Mask:
         for rows in (claim.requests, claim.probes, *(rows for _, rows in claim.parts)):
             unclaimed[rows] = False
     return unclaimed
-
-
-def _nobody_elses(own: Convention, conventions: Sequence[Convention]) -> tuple[Part, ...]:
-    """The parts that no convention after *own* has too: those of what it extends belong to the requests there."""
-    at = next(at for at, convention in enumerate(conventions) if convention is own)
-    return tuple(part for part in own.parts if not any(part in later.parts for later in conventions[at + 1 :]))
-
-
-def _beside(claim: Claim, earlier: Sequence[Claim]) -> Claim:
-    """The claim, whose parts may be of requests of *earlier* ones of its framework."""
-    framework = claim.convention.framework
-    # What never counts is a part itself: the request is further up.
-    others = [
-        other.requests
-        for other in earlier
-        if claim.parts and other.convention.counts and other.convention.framework == framework
-    ]
-    return replace(claim, others=np.concatenate(others)) if others else claim
 
 
 def _prefill(spans: SpanBatch, convention: Convention) -> NDArray[np.uint8]:
@@ -278,36 +205,6 @@ def _side_by_side(of_claims: Sequence[tuple[int, Provenances]]) -> Provenances:
         name: np.concatenate([own.get(name, np.zeros(rows, dtype=np.uint8)) for rows, own in of_claims])
         for name in names
     }
-
-
-def _roles(spans: SpanBatch, rows: Ints, role: Role) -> frozenset[tuple[str, Role]]:
-    return roles_of(spans.service, np.unique(spans.service.codes[rows]).tolist(), role)
-
-
-def _keys(conventions: Sequence[Convention], declared: Declared) -> Keys:
-    span = frozenset(key for convention in conventions for key in convention.keys)
-    resource = frozenset(key for convention in conventions for key in convention.resource_keys)
-    declared_keys = declared.selector_keys.union(declared.model_keys)
-    return Keys(
-        span=span | declared_keys,
-        resource=resource | declared_keys,
-        events=frozenset(name for convention in conventions for name in convention.events),
-        lists=frozenset(key for convention in conventions for key in convention.reads_lists),
-    )
-
-
-def _taken(match: Match, spans: SpanBatch, free: Mask) -> Ints:
-    """The rows of *free* that match; they are free no more."""
-    if not match.may_match(spans):
-        return _NO_ROWS
-    taken = match.mask(spans) & free
-    free &= ~taken
-    return np.flatnonzero(taken)
-
-
-def _rows(spans: SpanBatch, rows: Ints) -> SpanBatch:
-    """These rows in order, each once; all of them is the usual case and costs nothing."""
-    return spans if len(rows) == len(spans) else spans.take(rows)
 
 
 def _flags(spans: SpanBatch) -> dict[str, int]:

@@ -7,15 +7,17 @@ from typing import Final
 
 import numpy as np
 
+from slo_exporter.ingest.otlp.claims import Claim
 from slo_exporter.ingest.otlp.conventions.convention import Part
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances
 from slo_exporter.ingest.otlp.conventions.match import Match
 from slo_exporter.ingest.otlp.conventions.parts import WALLED
-from slo_exporter.ingest.otlp.conventions.texts import text_of
+from slo_exporter.ingest.otlp.conventions.texts import said
 from slo_exporter.ingest.otlp.explanation import Ignored, Record
-from slo_exporter.ingest.otlp.layers import Collapsed, Every, collapse
+from slo_exporter.ingest.otlp.layers import Collapsed, collapse
 from slo_exporter.ingest.otlp.near_miss import nearest_miss, what_is_missing
-from slo_exporter.ingest.otlp.recognition import Claim, Recognition
+from slo_exporter.ingest.otlp.nesting import Every
+from slo_exporter.ingest.otlp.recognition import Recognition
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import Admission
 from slo_exporter.sli.joining import first_rows, join, requests_of
@@ -210,7 +212,7 @@ def _alone(text: Texts) -> Texts:
 
 
 def _sources(spans: SpanBatch, claim: Claim) -> Iterator[_Source]:
-    ids = text_of(spans.attributes.get(claim.convention.request_id), len(spans))
+    ids = said(spans.attributes.get(claim.convention.request_id), len(spans))
     for row in claim.requests.tolist():
         yield _Source(row, ids.at(row), {})
 

@@ -1,0 +1,56 @@
+"""What the spans of an export show of the services that they are of."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from slo_exporter.ingest.otlp.claims import Claim
+from slo_exporter.ingest.otlp.spans import SpanBatch
+from slo_exporter.sli.admission import FRONT_OF, Role, Roles
+from slo_exporter.sli.records import Ints, Layer, Texts, View
+
+LONGEST_SERVICE: Final = 255
+"""Characters. A service is remembered for good, so what is no name is not learnt."""
+_UNNAMED: Final = "unknown_service"
+"""How SDKs, and we, call a service without a name; some add the name of a program."""
+
+
+def roles_shown(spans: SpanBatch, claims: Sequence[Claim], engine_scopes: tuple[str, ...]) -> Roles:
+    """
+    Each service with what it shows to be.
+
+    Args:
+        spans: of one export.
+        claims: of the conventions.
+        engine_scopes: prefixes of scopes that engines alone have.
+    """
+    scopes = {scope for scope in spans.scope.values if scope.startswith(engine_scopes)}
+    roles = _roles(spans, np.flatnonzero(spans.scope.among(scopes)), Role.ENGINE) if scopes else frozenset()
+    for claim in claims:
+        if claim.convention.layer in (Layer.ENGINE, Layer.FRONT) and claim.convention.view is View.SERVER:
+            # Not every engine has a scope of its own; and a front stands for its HTTP spans as an engine does.
+            roles |= _roles(spans, claim.requests, Role.ENGINE)
+        behind = [claim.requests] if claim.convention.is_below else []
+        behind += [rows for part, rows in claim.parts if part.is_below]
+        for rows in behind:
+            roles |= _roles(spans, rows, FRONT_OF[claim.convention.view])
+    return roles
+
+
+def roles_of(services: Texts, codes: Iterable[int], role: Role) -> Roles:
+    """
+    The role of each of some services; a name too long to be one is not learnt.
+
+    Nor is it learnt of a service without a name that what it does is counted by
+    another: everything else without a name would be hidden with it.
+    """
+    names = [services.values[code] for code in codes if code >= 0]
+    is_for_all = role is Role.ENGINE
+    return frozenset(
+        (name, role) for name in names if len(name) <= LONGEST_SERVICE and (is_for_all or not name.startswith(_UNNAMED))
+    )
+
+
+def _roles(spans: SpanBatch, rows: Ints, role: Role) -> Roles:
+    return roles_of(spans.service, np.unique(spans.service.codes[rows]).tolist(), role)
