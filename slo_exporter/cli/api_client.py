@@ -22,6 +22,7 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import click
 
+from slo_exporter.cli import terminal
 from slo_exporter.cli.conventions import ExitCode
 from slo_exporter.web.api import models
 
@@ -66,16 +67,14 @@ class Reply:
 
     def pretty(self) -> str:
         """The same JSON, indented."""
-        return _indented(json.loads(self.body))
+        return terminal.json_text(json.loads(self.body))
 
 
 def joined(pages: Sequence[Reply]) -> str:
     """The pages of one list as a single answer, indented."""
-    return _indented({"items": [item for page in pages for item in json.loads(page.body)["items"]], "next": None})
-
-
-def _indented(answer: object) -> str:
-    return json.dumps(answer, indent=2, ensure_ascii=False)
+    return terminal.json_text(
+        {"items": [item for page in pages for item in json.loads(page.body)["items"]], "next": None}
+    )
 
 
 class Api:
@@ -152,6 +151,6 @@ def _answer_of(error: urllib.error.HTTPError, url: str) -> Reply:
 
 def _detail(body: bytes) -> str:
     try:
-        return str(json.loads(body)["detail"])
+        return terminal.plain(str(json.loads(body)["detail"]))
     except (ValueError, KeyError, TypeError):
         return "the server refuses, and does not say why"

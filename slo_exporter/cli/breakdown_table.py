@@ -2,13 +2,15 @@
 Where the time goes, on a terminal: one bar a stage, the longest first.
 
 Colours and bars only help: every fact is there as text. A pipe gets no colour
-and no broken line.
+and no broken line. Where a terminal is too narrow the bars go first, then the
+medians: no number is cut.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from rich.console import Console, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -28,6 +30,10 @@ _CELLS: Final = 30
 _QUANTILES: Final = ("p50", "p95", "p99")
 _STYLES: Final = ("bold cyan", "cyan")
 """Of the bar of the largest stage, and of the others."""
+_ANY_WIDTH: Final = 1_000
+"""Columns in which whatever is shown has room."""
+_PADDING: Final = 2
+"""Columns between two of a table."""
 _SHOWN_STAGES: Final = 2
 """So many of a group's stages stand in its row."""
 
@@ -35,17 +41,36 @@ _SHOWN_STAGES: Final = 2
 def show(found: BreakdownAnswer) -> None:
     """Print where the time of a service goes, and of each group."""
     console = terminal.console()
-    title = Text.assemble((found.service, "bold"), f"  {found.view} view, {_count(found.requests)} in {found.window}")
+    rest = terminal.plain(f"  {found.view} view, {_count(found.requests)} in {found.window}")
+    title = Text.assemble((terminal.plain(found.service), "bold"), rest)
     parts: list[RenderableType] = [title, Text(_range(found), "dim")]
     if found.requests:
-        parts += ["", _spreads(found), "", _stages(found, console)]
+        spreads = _fitting(console, lambda quantiles: _spreads(found, quantiles))
+        stages = _fitting(console, lambda quantiles: _stages(found, console, quantiles, with_bar=False))
+        with_bars = _stages(found, console, _QUANTILES, with_bar=True)
+        parts += ["", spreads, "", with_bars if _fits(console, with_bars) else stages]
     if found.groups:
         parts += ["", _groups(found)]
     if found.truncated:
         parts.append(Text("There are more groups; those with the most requests are shown.", "dim"))
     if found.warnings:
-        parts += ["", *(Text(f"! {warning}", "yellow") for warning in found.warnings)]
+        parts += ["", *(Text(f"! {terminal.plain(warning)}", "yellow") for warning in found.warnings)]
     terminal.show(console, *parts)
+
+
+_Make: TypeAlias = Callable[[Sequence[str]], Table]
+"""Makes a table with some of `_QUANTILES`."""
+
+
+def _fitting(console: Console, make: _Make) -> Table:
+    """A table with every quantile, or without the median where that is too wide."""
+    whole = make(_QUANTILES)
+    return whole if _fits(console, whole) else make(_QUANTILES[1:])
+
+
+def _fits(console: Console, table: Table) -> bool:
+    unbounded = console.options.update(width=_ANY_WIDTH)
+    return Measurement.get(console, unbounded, table).maximum <= console.width
 
 
 def latency(seconds: float | None) -> str:
@@ -74,29 +99,31 @@ def _quantile(spread: SpreadAnswer | InnerStageAnswer, name: str) -> str:
     return f"{spread.bounds.get(name, '')}{latency(getattr(spread, name))}"
 
 
-def _spreads(found: BreakdownAnswer) -> Table:
+def _spreads(found: BreakdownAnswer, shown: Sequence[str]) -> Table:
     """The whole request, its first token and the others, one line each."""
     lines = {"end to end": found.e2e, "first token": found.ttft, "each token": found.inter_token}
-    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid = Table.grid(padding=(0, _PADDING, 0, 0))
     for name, spread in lines.items():
         if spread is not None:
-            quantiles = (f"{quantile} {_quantile(spread, quantile)}" for quantile in _QUANTILES)
+            quantiles = (f"{quantile} {_quantile(spread, quantile)}" for quantile in shown)
             grid.add_row(Text(name, "dim"), *quantiles, f"mean {latency(spread.mean)}")
     return grid
 
 
-def _stages(found: BreakdownAnswer, console: Console) -> Table:
+def _stages(found: BreakdownAnswer, console: Console, shown: Sequence[str], *, with_bar: bool) -> Table:
     table = terminal.table(is_wide=True)
     table.add_column("stage", no_wrap=True)
-    table.add_column("share of the time", no_wrap=True)
-    for quantile in ("", *_QUANTILES):
+    if with_bar:
+        table.add_column("share of the time", no_wrap=True)
+    for quantile in ("" if with_bar else "share", *shown):
         table.add_column(quantile, justify="right", no_wrap=True)
     for rank, (stage, indent) in enumerate(_lines(found.stages)):
         is_dim = stage.stage == UNACCOUNTED
         style = "dim" if is_dim or indent else ""
         bar = _bar(stage.share, "dim" if is_dim else _STYLES[min(rank, 1)], console, is_inner=bool(indent))
-        quantiles = [Text(_quantile(stage, quantile), style) for quantile in _QUANTILES]
-        table.add_row(Text(indent + stage.stage, style), bar, Text(_share(stage.share), style), *quantiles)
+        quantiles = [Text(_quantile(stage, quantile), style) for quantile in shown]
+        name = Text(indent + terminal.plain(stage.stage), style)
+        table.add_row(name, *([bar] if with_bar else []), Text(_share(stage.share), style), *quantiles)
     return table
 
 
@@ -129,7 +156,7 @@ def _groups(found: BreakdownAnswer) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("largest stages", overflow="fold")
     for group in found.groups:
-        names = [str(getattr(group, dimension)) for dimension in dimensions]
+        names = [terminal.plain(str(getattr(group, dimension))) for dimension in dimensions]
         quantiles = [_quantile(group.e2e, quantile) for quantile in ("p50", "p99")]
         table.add_row(*names, f"{group.requests:,}", *quantiles, _largest(group))
     return table
@@ -145,4 +172,4 @@ _HEADINGS: Final[Mapping[Dimension, str]] = {
 
 def _largest(group: BreakdownGroup) -> str:
     shown = [stage for stage in group.stages if stage.share][:_SHOWN_STAGES]
-    return ", ".join(f"{stage.stage} {_share(stage.share)}" for stage in shown)
+    return terminal.plain(", ".join(f"{stage.stage} {_share(stage.share)}" for stage in shown))

@@ -22,6 +22,7 @@ def check(files: Sequence[Path]) -> int:
     A file without an apiVersion that sets what `serve --config` takes is one of settings.
     The SLO files that it names are checked with it.
     """
+    from slo_exporter.cli import terminal
     from slo_exporter.config import slo_file
 
     of_settings = [path for path in files if _is_settings(path)]
@@ -29,7 +30,7 @@ def check(files: Sequence[Path]) -> int:
     slos, of_slos = slo_file.read([path for path in files if path not in of_settings])
     width = max((len(_called(slo)) for slo in slos), default=0)
     for slo in slos:
-        click.echo(f"ok  {_called(slo):{width}}  {_meaning(slo)}")
+        click.echo(terminal.plain(f"ok  {_called(slo):{width}}  {_meaning(slo)}"))
     for warning in _repeated(slos):
         click.echo(f"warning: {warning}", err=True)
     # A file may be named here and in the settings.

@@ -27,7 +27,7 @@ def explain(spans: str, *, config: Path | None, as_json: bool) -> int:
     a server would that knows nothing yet. With --config FILE its conventions, models,
     aliases and routes hold.
     """
-    from slo_exporter.cli import configuration
+    from slo_exporter.cli import configuration, terminal
     from slo_exporter.config.errors import ConfigError
     from slo_exporter.ingest.otlp.conventions.declared import declared_of
     from slo_exporter.ingest.otlp.documents import documents_of
@@ -44,7 +44,7 @@ def explain(spans: str, *, config: Path | None, as_json: bool) -> int:
         return ExitCode.USAGE
     except (OSError, UnreadableError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        click.echo(f"slo-exporter: {spans}: {reason}", err=True)
+        click.echo(f"slo-exporter: {spans}: {terminal.plain(str(reason))}", err=True)
         return ExitCode.USAGE
     _print(explanation, as_json=as_json)
     return ExitCode.YES
@@ -55,12 +55,10 @@ def _read(spans: str) -> bytes:
 
 
 def _print(explanation: "Explanation", *, as_json: bool) -> None:
-    import json
-
-    from slo_exporter.cli import explain_tables
+    from slo_exporter.cli import explain_tables, terminal
 
     if as_json:
-        click.echo(json.dumps(_answer(explanation), indent=2, ensure_ascii=False))
+        click.echo(terminal.json_text(_answer(explanation)))
     else:
         explain_tables.show_explanation(explanation)
 

@@ -90,5 +90,5 @@ def _ignored(explanation: Explanation, *, is_wide: bool) -> Table:
 
 
 def _plain(text: str | None) -> str:
-    """A text from a span without what a terminal would obey; a dash where there is none."""
-    return "".join(c if c.isprintable() else "?" for c in text) if text else wording.UNDEFINED
+    """A text from a span; a dash where there is none."""
+    return terminal.plain(text) if text else wording.UNDEFINED

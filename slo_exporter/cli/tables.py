@@ -44,9 +44,9 @@ def show_list(slos: Sequence[SloItem]) -> None:
     notes = _grid(2)
     for slo in slos:
         if slo.state is not State.OK:
-            notes.add_row(_name(slo), slo.reason)
+            notes.add_row(_name(slo), terminal.plain(slo.reason))
     for warning, warned in _by_warning(slos).items():
-        notes.add_row(Text(warned, "yellow"), Text(warning, "yellow"))
+        notes.add_row(Text(terminal.plain(warned), "yellow"), Text(terminal.plain(warning), "yellow"))
     why: list[RenderableType] = ["", notes] if notes.rows else []
     terminal.show(console, _table(slos, console), *why)
 
@@ -66,18 +66,20 @@ def show_detail(budget: BudgetAnswer, declared: SloAnswer) -> None:
     title = Text.assemble((_name(budget), "bold"), "  ", _state(budget.state))
     facts = _grid(2)
     for name, value in _facts(budget, declared, console).items():
-        facts.add_row(Text(name, "dim"), value)
-    warnings = [Text(f"! {warning}", "yellow") for warning in declared.warnings]
-    terminal.show(console, title, budget.reason, *warnings, "", facts)
+        facts.add_row(Text(name, "dim"), terminal.plain(value) if isinstance(value, str) else value)
+    warnings = [Text(f"! {terminal.plain(warning)}", "yellow") for warning in declared.warnings]
+    terminal.show(console, title, terminal.plain(budget.reason), *warnings, "", facts)
 
 
 def show_release(service: str, release: ReleaseAnswer) -> None:
     """Print a decision, its reasons, and the SLOs it rests on."""
     console = terminal.console()
-    title = Text.assemble((release.decision, f"bold {_DECISION_STYLES[release.decision]}"), "  ", service)
+    title = Text.assemble(
+        (release.decision, f"bold {_DECISION_STYLES[release.decision]}"), "  ", terminal.plain(service)
+    )
     reasons = _grid(3)
     for reason in release.reasons:
-        reasons.add_row(reason.slo, wording.words(reason.code), reason.message)
+        reasons.add_row(*map(terminal.plain, (reason.slo, wording.words(reason.code), reason.message)))
     listed = [Padding(reasons, (0, 0, 0, 2), expand=False)] if reasons.rows else []
     terminal.show(console, title, *listed, "", _table(release.slos, console))
 
@@ -97,7 +99,7 @@ def _table(slos: Sequence[SloItem | BudgetAnswer], console: Console) -> Table:
         objective = Decimal(slo.objective)
         table.add_row(
             _name(slo),
-            f"{wording.objective(objective)} {slo.window}",
+            f"{wording.objective(objective)} {terminal.plain(slo.window)}",
             wording.sli(slo.sli, objective),
             _left(remaining, slo.state, 10, console) if is_wide else wording.share(remaining),
             wording.burn(burn_1h),
@@ -145,7 +147,7 @@ def _facts(budget: BudgetAnswer, declared: SloAnswer, console: Console) -> dict[
 
 
 def _name(slo: SloItem | BudgetAnswer) -> str:
-    return f"{slo.service}/{slo.slo}"
+    return terminal.plain(f"{slo.service}/{slo.slo}")
 
 
 def _state(state: State) -> Text:

@@ -1,9 +1,11 @@
 """
 Printing on a terminal or into a pipe.
 
-A pipe gets no colour and no broken line.
+A pipe gets no colour and no broken line. Names come from whoever sends spans:
+what a terminal would obey is not printed.
 """
 
+import json
 import os
 from typing import Final
 
@@ -30,6 +32,17 @@ def show(on: Console, *parts: RenderableType) -> None:
     for line in captured.get().splitlines():
         # Not console.print: at a closed pipe rich exits with 1, and that means no.
         click.echo(line.rstrip(), color=True)
+
+
+def plain(text: str) -> str:
+    """Make a text from elsewhere fit to print: a question mark for each character that a terminal might obey."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
+def json_text(answer: object) -> str:
+    """Make indented JSON text in which whatever a terminal might obey is escaped."""
+    text = json.dumps(answer, indent=2, ensure_ascii=False)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def table(*, is_wide: bool) -> Table:

@@ -244,6 +244,8 @@ class ConventionForm(BaseModel):
     view: Annotated[View | None, PlainValidator(lambda plain: VIEWS[_one_of(tuple(VIEWS))(plain)])] = None
     engine: Annotated[bool | None, PlainValidator(_flag)] = None
     """An inference engine: HTTP spans of its service yield."""
+    front: Annotated[bool | None, PlainValidator(_flag)] = None
+    """It stands in front of engines and calls, and counts in their stead."""
     requests: Annotated[MatchForm | None, PlainValidator(_match)] = None
     parts: Annotated[tuple[PartForm, ...], PlainValidator(_items(_part))] = ()
     fields: Annotated[Mapping[str, tuple[SourceForm, ...]], PlainValidator(_fields)] = {}
@@ -269,4 +271,12 @@ class ConventionForm(BaseModel):
         has_scopes = self.requests is not None and (self.requests.scopes or self.requests.scope_prefixes)
         if self.engine and not self.extends and not has_scopes:
             raise ValueError("engine: true needs requests.scopes: any span in them says that its service has an engine")
+        return self
+
+    @model_validator(mode="after")
+    def _is_one_layer(self) -> Self:
+        if self.front and self.engine:
+            raise ValueError("front: true is what stands in front of an engine; leave engine out")
+        if self.front and self.view is View.CLIENT:
+            raise ValueError("front: true is of view server or gateway: a client is in front of everything")
         return self

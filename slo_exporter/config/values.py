@@ -194,6 +194,8 @@ def models(plain: object) -> dict[str, str]:
     """Models by service.name."""
     if not isinstance(plain, dict):
         raise ValueError("must be a mapping of service.name to model")
+    if "" in plain:
+        raise ValueError("'' is no service.name; write the name that the spans of the service have")
     for service, model in plain.items():
         if not isinstance(model, str) or not 0 < len(model) <= LONGEST_MODEL:
             raise ValueError(f"{service}: must be a text of 1 to {LONGEST_MODEL} characters")

@@ -32,7 +32,7 @@ from slo_exporter.daemon.http_server import HttpServer
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.conventions.declared import declared_of
-from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS
+from slo_exporter.ingest.otlp.conventions.registry import with_own
 from slo_exporter.ingest.otlp.grpc_server import GrpcServer
 from slo_exporter.ingest.otlp.http_app import OtlpHttpApp
 from slo_exporter.ingest.otlp.in_flight import InFlight
@@ -108,7 +108,7 @@ class _Daemon:
         self._settings = settings
         self._clock = clock
         self._stop = asyncio.Event()
-        self._hearing = Hearing(clock.now_ns(), {c.framework for c in CONVENTIONS if c.is_silent})
+        self._hearing = Hearing(clock.now_ns(), _silent(settings))
         self._inbox = Inbox()
         turn = threading.Lock()
         self._workers = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decode")
@@ -190,6 +190,12 @@ def _store(settings: Settings, clock: Clock) -> Store:
     since = datetime.fromtimestamp(clock.now_ns() // SECOND_NS, UTC).isoformat()
     holder = f"slo-exporter {__version__}, pid {os.getpid()} on {socket.gethostname()}, since {since}"
     return Store(database_of(settings.database, holder))
+
+
+def _silent(settings: Settings) -> frozenset[str]:
+    """Frameworks that write no span for a request that failed, the operator's own ones among them."""
+    known = with_own(declared_of(settings).conventions)
+    return frozenset(convention.framework for convention in known if convention.is_silent)
 
 
 def _reader(settings: Settings, selector_keys: frozenset[str]) -> Reader:

@@ -7,13 +7,15 @@ Rules of this module:
    of it.
 2. Unaccounted is Σ e2e − Σ stages, never below 0; where it would be, the flag
    `over_accounted` says so.
-3. Stage times whose request came in another export stand for a stage in place
-   of the requests' own if there are at least as many: they are more specific.
-   They know neither model nor token counts, so they are left out where either
-   is asked for.
-4. Inference is prefill + decode where one of them came so. Of such a sum there
-   are no quantiles, nor of unaccounted: nobody knows which times were one
-   request's.
+3. Stage times whose request came in another export are added to the requests'
+   own as long as there are no more of both than requests, but for 1 %: they are
+   of requests that do not say. Beyond that they tell the same twice, and stand in
+   place of the requests' own if there are at least as many: they are more
+   specific. They know neither model nor token counts, so they are left out where
+   either is asked for.
+4. Inference takes in the prefill and decode that came so, by the same rule. Of
+   such a sum there are no quantiles, nor of unaccounted: nobody knows which times
+   were one request's.
 5. One view at a time, as requests are counted; only groups by view show several.
 """
 
@@ -27,7 +29,7 @@ from numpy.typing import NDArray
 
 from slo_exporter.insight import histogram
 from slo_exporter.insight.histogram import BUCKETS, Quantile
-from slo_exporter.insight.labels import Labels
+from slo_exporter.insight.labels import Labels, cut
 from slo_exporter.insight.observations import (
     BUCKET_BITS,
     GROUPS_PER_SET,
@@ -50,6 +52,8 @@ UNACCOUNTED: Final = Measure.UNACCOUNTED.field
 PERCENTS: Final = (50, 95, 99)
 """The quantiles that are shown."""
 
+_SLACK: Final = 100
+"""A hundredth more stages than requests are still one a request: some requests are in another minute."""
 _SECOND_NS: Final = 10**9
 _TOKENS: Final = len(TOKEN_BUCKETS)
 _CELL_BITS: Final = MEASURE_BITS + BUCKET_BITS
@@ -91,7 +95,7 @@ class Question:
     view: View | None = None
     """None: server, or the first of gateway and client that has requests where it has none."""
     model: str | None = None
-    """Only this one; None: all."""
+    """Only this one, its name cut as labels are; None: all."""
     by: tuple[Dimension, ...] = ()
 
     @property
@@ -171,6 +175,8 @@ class Breakdown:
     """The most requests first."""
     is_truncated: bool = False
     """There are more than `MOST_GROUPS` groups."""
+    hides: bool = False
+    """See `Reading.hides`."""
 
 
 def breakdown(reading: Reading, question: Question) -> Breakdown:
@@ -189,6 +195,7 @@ def breakdown(reading: Reading, question: Question) -> Breakdown:
         figures=_figures(by_view[view]),
         groups=groups,
         is_truncated=is_truncated,
+        hides=reading.hides,
     )
 
 
@@ -211,6 +218,16 @@ class _Tally:
         quantiles = histogram.quantiles(self.counts[origin, measure], PERCENTS)
         return Spread(count, float(self.sums_ns[origin, measure]), quantiles)
 
+    def added(self, measure: Measure) -> Spread:
+        """Of both origins."""
+        quantiles = histogram.quantiles(self.counts[:, measure].sum(axis=0), PERCENTS)
+        return Spread(int(self.totals[:, measure].sum()), float(self.sums_ns[:, measure].sum()), quantiles)
+
+    def fits(self, count: int) -> bool:
+        """So many are at most one a request."""
+        requests = self.count(Measure.E2E)
+        return count <= requests + requests // _SLACK
+
     def count(self, measure: Measure, origin: int = 0) -> int:
         return int(self.totals[origin, measure]) if origin < len(self.totals) else 0
 
@@ -227,7 +244,8 @@ class _Sets:
     @classmethod
     def of(cls, labels: Mapping[Labels, int], question: Question) -> "_Sets":
         """The label sets that match the model."""
-        wanted = {names: number for names, number in labels.items() if question.model in (None, names[1])}
+        model_asked = None if question.model is None else cut(question.model)
+        wanted = {names: number for names, number in labels.items() if model_asked in (None, names[1])}
         models = tuple(sorted({names[1] for names in wanted}))
         numbers = np.array(list(wanted.values()), dtype=np.int64)
         codes = (numbers[:, None] * GROUPS_PER_SET + np.arange(GROUPS_PER_SET)).ravel()
@@ -342,21 +360,34 @@ class _Chosen:
     def of(cls, tally: _Tally) -> "_Chosen":
         chosen = cls()
         for measure in (*STAGES, *INNER):
-            own, parts = tally.count(measure), tally.count(measure, 1)
-            if parts and parts >= own:
-                chosen.apart.add(measure)
-            chosen.spreads[measure] = tally.spread(measure, int(measure in chosen.apart))
-        chosen._sum_inference()
+            chosen._choose(tally, measure)
+        chosen._sum_inference(tally)
         return chosen
 
-    def _sum_inference(self) -> None:
-        known = [self.spreads[measure] for measure in INNER if self.spreads[measure].count]
-        own = self.spreads[Measure.INFERENCE]
-        # A half of it is no better than what requests say of the whole.
-        if not self.apart.intersection(INNER) or (own.count and len(known) < len(INNER)):
+    def _choose(self, tally: _Tally, measure: Measure) -> None:
+        own, parts = tally.count(measure), tally.count(measure, 1)
+        if parts and tally.fits(own + parts):
+            self.apart.add(measure)
+            self.spreads[measure] = tally.added(measure)
             return
-        total, most = sum(spread.sum_ns for spread in known), max(spread.count for spread in known)
-        self.spreads[Measure.INFERENCE] = known[0] if len(known) == 1 else Spread(most, total)
+        if parts and parts >= own:
+            self.apart.add(measure)
+        self.spreads[measure] = tally.spread(measure, int(measure in self.apart))
+
+    def _sum_inference(self, tally: _Tally) -> None:
+        own, known = self.spreads[Measure.INFERENCE], [self.spreads[m] for m in INNER if self.spreads[m].count]
+        if not self.apart.intersection(INNER):
+            return
+        apart = [tally.spread(measure, 1) for measure in INNER]
+        most = max(spread.count for spread in apart)
+        if own.count and Measure.INFERENCE not in self.apart and tally.fits(own.count + most):
+            total = own.sum_ns + sum(spread.sum_ns for spread in apart)
+            self.spreads[Measure.INFERENCE] = Spread(own.count + most, total)
+        elif not own.count or len(known) == len(INNER):
+            # A half of it is no better than what requests say of the whole.
+            total = sum(spread.sum_ns for spread in known)
+            whole = Spread(max(spread.count for spread in known), total)
+            self.spreads[Measure.INFERENCE] = known[0] if len(known) == 1 else whole
 
 
 def _figures(tally: _Tally) -> Figures:

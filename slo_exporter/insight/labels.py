@@ -5,10 +5,12 @@ Rules of this module:
 
 1. Columns, not objects: Python runs once per distinct set of a batch, never
    once per request.
-2. Texts are cut, and past the limit of sets both service and model become
-   `OTHER`; no input can make it grow further.
+2. Texts are cut. Past the limit of a service's sets the model becomes `OTHER`,
+   so that one service leaves room for the others; past the limit of all sets
+   the service does too. No input can make it grow further.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
@@ -22,9 +24,13 @@ LONGEST_LABEL: Final = 128
 UNKNOWN: Final = "unknown"
 """Stands for a missing service or model."""
 OTHER: Final = "_other"
-"""Stands for every service and model past the limit."""
+"""Stands for every service and model past a limit."""
 MOST_SETS: Final = 500
-"""Label sets told apart, unless said otherwise; those of `OTHER` come on top."""
+"""Label sets told apart, unless said otherwise; those of the service `OTHER` come on top."""
+MOST_OF_SERVICE: Final = 100
+"""Models and views told apart of one service; those of the model `OTHER` come on top."""
+_MOST_HIDDEN: Final = 10_000
+"""Services remembered of which something was counted under `OTHER`."""
 
 Labels: TypeAlias = tuple[str, str, str]
 """Service, model and view."""
@@ -37,16 +43,19 @@ class LabelSets:
     Numbers for (service, model, view), from 0 in the order in which they came.
 
     Args:
-        most: so many are told apart; those of `OTHER`, one per view, come on top.
+        most: so many are told apart; those of the service `OTHER`, one per view, come on top.
 
     Attributes:
-        overflowed: rows that were counted under `OTHER`.
+        overflowed: rows that were counted under `OTHER`, be it the model alone or the service too.
     """
 
     def __init__(self, most: int = MOST_SETS) -> None:
         self.overflowed = 0
         self._most = most
         self._numbers: dict[Labels, int] = {}
+        self._sets = Counter[str]()
+        """How many sets each service has, without those of the model `OTHER`."""
+        self._hidden = set[str]()
 
     @property
     def room(self) -> int:
@@ -57,6 +66,14 @@ class LabelSets:
     def numbers(self) -> Mapping[Labels, int]:
         """Every set that came, and its number."""
         return self._numbers
+
+    def knows(self, service: str) -> bool:
+        """Anything of that service ever came, as far as is remembered."""
+        return service in self._hidden or any(labels[0] == service for labels in self._numbers)
+
+    def hides(self, service: str) -> bool:
+        """Some of what came of that service was counted under `OTHER`."""
+        return service in self._hidden or any((service, OTHER, view.name.lower()) in self._numbers for view in View)
 
     def of(self, service: Texts, model: Texts, view: NDArray[np.uint8]) -> Ints:
         """The number of each row's set, made while there is room."""
@@ -71,14 +88,29 @@ class LabelSets:
     def _each(self, labels: Iterator[Labels], sizes: Ints) -> Iterator[int]:
         for wanted, size in zip(labels, sizes.tolist(), strict=True):
             number = self._numbers.get(wanted)
-            if number is None and len(self._numbers) < self._most:
-                number = self._numbers[wanted] = len(self._numbers)
-            elif number is None:
-                self.overflowed += size
-                number = self._numbers.setdefault((OTHER, OTHER, wanted[2]), len(self._numbers))
-            yield number
+            yield self._new(wanted, size) if number is None else number
+
+    def _new(self, wanted: Labels, size: int) -> int:
+        """The number of a set that has none, be it that of another set that stands for it."""
+        service, _, view = wanted
+        if self._sets[service] < MOST_OF_SERVICE and len(self._numbers) < self._most:
+            self._sets[service] += 1
+            return self._numbers.setdefault(wanted, len(self._numbers))
+        self.overflowed += size
+        of_service = (service, OTHER, view)
+        is_known = of_service in self._numbers
+        if self._sets[service] >= MOST_OF_SERVICE and (is_known or len(self._numbers) < self._most):
+            return self._numbers.setdefault(of_service, len(self._numbers))
+        if len(self._hidden) < _MOST_HIDDEN:
+            self._hidden.add(service)
+        return self._numbers.setdefault((OTHER, OTHER, view), len(self._numbers))
 
 
 def _label(column: Texts, shifted: int) -> str:
     """The label of a code that was shifted by one; empty would be no label at all."""
-    return (column.values[shifted - 1][:LONGEST_LABEL] if shifted else "") or UNKNOWN
+    return (cut(column.values[shifted - 1]) if shifted else "") or UNKNOWN
+
+
+def cut(text: str) -> str:
+    """As much of a text as a label keeps."""
+    return text[:LONGEST_LABEL]

@@ -8,7 +8,8 @@ Rules of this module:
 2. What comes is put aside and folded in now and then, so that adding is cheap.
 3. Arrays are replaced, never changed: what was read stays as it was.
 4. At most `MOST_BYTES`: the oldest slot goes first, and a reading says since
-   when it is whole. What comes late for a slot that went is left out.
+   when it is whole. What comes late for a slot that went is left out; what ended
+   before the book began is there, but does not make a reading whole.
 5. It has no clock: the newest observation says how old the others are.
 
 Nothing of it is kept across a restart.
@@ -22,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slo_exporter.insight.labels import MOST_SETS, Labels, LabelSets
+from slo_exporter.insight.labels import MOST_SETS, Labels, LabelSets, cut
 from slo_exporter.insight.observations import (
     BUCKET_BITS,
     GROUPS_PER_SET,
@@ -90,7 +91,11 @@ class Reading:
     """What a book knows of one service in a range of time."""
 
     from_s: int
-    """Start, inclusive: later than asked where the book does not reach so far."""
+    """
+    Start, inclusive: later than asked where the book does not reach so far.
+
+    What ended before the book began, in the window that was asked for, and came late is there all the same.
+    """
     to_s: int
     """End, exclusive."""
     is_whole: bool
@@ -99,6 +104,8 @@ class Reading:
     """The label sets of the service, with their numbers."""
     cells: Cells
     """Of those sets, and of others."""
+    hides: bool = False
+    """More of the service is counted under `labels.OTHER`, by model or by both names."""
 
 
 @dataclass(slots=True)
@@ -160,29 +167,30 @@ class StageBook:
     def knows(self, service: str) -> bool:
         """A request of that service, or a part of one, ever came."""
         self._fold()
-        return any(labels[0] == service for labels in self._labels.numbers)
+        return self._labels.knows(cut(service))
 
     def read(self, service: str, window_s: int, now_ns: int) -> Reading:
         """
-        Read one service over the *window_s* seconds until now.
+        Read one service over the *window_s* seconds until now; its name is cut as labels are.
 
         The range ends with the minute that holds now; its start is rounded down
         to a minute, or to ten where the window is longer than `FINE_S`.
         """
         self._fold()
+        service = cut(service)
         grid_s = _MINUTE_S if window_s <= FINE_S else _MINUTE_S * _COARSE
         now_s = now_ns // 10**9
         asked_s, to_s = (now_s - window_s) // grid_s * grid_s, (now_s // _MINUTE_S + 1) * _MINUTE_S
         from_s = min(max(asked_s, self._reach() * _MINUTE_S), to_s)
         labels = {names: number for names, number in self._labels.numbers.items() if names[0] == service}
-        slots = [slot for slot in sorted(self._slots) if labels and from_s <= slot * _MINUTE_S < to_s]
+        slots = [slot for slot in sorted(self._slots) if labels and asked_s <= slot * _MINUTE_S < to_s]
         first, last = min(labels.values(), default=0), max(labels.values(), default=0)
         cells = _chained([chunk.between(first, last) for slot in slots for chunk in self._slots[slot]])
-        return Reading(from_s, to_s, from_s == asked_s, labels, cells)
+        return Reading(from_s, to_s, from_s == asked_s, labels, cells, self._labels.hides(service))
 
     def _reach(self) -> int:
         """The minute since when everything is there that came."""
-        return max(self._gone, min([self._since, *self._slots]))
+        return max(self._gone, self._since)
 
     def _fold(self) -> None:
         """Bring what was put aside into its slots, and let go of what is old."""
@@ -204,10 +212,10 @@ class StageBook:
 
     def _set_back(self, newest: int) -> None:
         """Forget what a clock made that was wrong, or all that comes now would be old."""
-        if max([self._gone, *self._slots]) <= newest + _AHEAD:
+        if max([self._gone, self._since, *self._slots]) <= newest + _AHEAD:
             return
         self._slots = {slot: chunks for slot, chunks in self._slots.items() if slot <= newest + _AHEAD}
-        self._gone = min(self._gone, newest)
+        self._gone, self._since = min(self._gone, newest), min(self._since, newest)
         self._widened = min(self._widened, newest // _COARSE * _COARSE)
 
     def _put(self, minute: int, cells: Cells) -> None:

@@ -43,8 +43,8 @@ page is made from `slo_exporter/web/metrics/catalogue.py` by `python -m slo_expo
   exemplars with `--enable-feature=exemplar-storage`.
 * `slo_events_total` continues over a restart: it is kept with the counts. Every other counter begins at 0 with the
   process.
-* Label texts are cut at 128 characters. Past the limit of label sets, service and model become `_other`, and
-  `slo_exporter_label_overflow_total` counts the requests; a missing model is `unknown`.
+* Label texts are cut at 128 characters. Past 100 models and views of one service the model becomes `_other`, past 500
+  label sets the service too, and `slo_exporter_label_overflow_total` counts the requests; a missing model is `unknown`.
 """
 
 

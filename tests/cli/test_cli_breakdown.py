@@ -89,6 +89,56 @@ def test_no_request_is_said(serve: Serve, capsys: pytest.CaptureFixture[str]) ->
     ]
 
 
+@pytest.mark.parametrize(
+    ("columns", "heading"),
+    [
+        (79, "stage share of the time p50 p95 p99"),
+        (60, "stage share p50 p95 p99"),
+        (45, "stage share p50 p95 p99"),
+        (44, "stage share p95 p99"),
+    ],
+)
+@pytest.mark.usefixtures("staged")
+def test_a_narrow_terminal_loses_bars_and_medians(
+    columns: int, heading: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No number is cut."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["status", "chat", "--breakdown", "--by", "model,view"]) == 0
+    output = capsys.readouterr().out
+    lines = output.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert "…" not in output
+    [shown] = [line.split() for line in lines if line.startswith("stage ")]
+    assert " ".join(shown) == heading
+    [inference] = [line.split() for line in lines if line.startswith("inference ")]
+    assert (inference[-3:-1], inference[-1]) == (["89.8ms" if "p50" in heading else "75.0%", "89.8ms"], "89.8ms")
+
+
+def test_what_a_terminal_would_obey_is_not_printed(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names come from whoever sends spans; in JSON they are escaped."""
+    shown = board()
+    evil = "e\x1b[31m\x9bvil"
+    records = [{"e2e": 120 * MS, "end_ns": NOW_NS - 10**10, "service": evil}]
+    shown.book.add(batch_of(records), NO_STAGE_TIMES)
+    serve(app(shown))
+    assert main(["status", evil, "--breakdown", "--by", "model"]) == 0
+    assert capsys.readouterr().out.startswith("e?[31m?vil  server view")
+    assert main(["status", evil, "--breakdown", "--by", "model", "--json"]) == 0
+    output = capsys.readouterr().out
+    assert (json.loads(output)["service"], output.replace("\n", "").isprintable()) == (evil, True)
+
+
+def test_a_service_with_a_slash_is_one(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """The whole argument."""
+    shown = board()
+    shown.book.add(batch_of([{"e2e": 120 * MS, "end_ns": NOW_NS - 10**10, "service": "team/chat"}]), NO_STAGE_TIMES)
+    server = serve(app(shown))
+    assert main(["status", "team/chat", "--breakdown"]) == 0
+    assert capsys.readouterr().out.startswith("team/chat  server view, 1 request in 1h")
+    assert server.asked == ["/api/v1/services/team/chat/breakdown"]  # as the server reads the path
+
+
 @pytest.mark.usefixtures("staged")
 def test_no_line_is_wider_than_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The usual terminal."""
@@ -119,7 +169,7 @@ def test_json_is_what_the_api_answers(staged: Server, capsys: pytest.CaptureFixt
     ("arguments", "message"),
     [
         (["--breakdown"], "write slo-exporter status SERVICE --breakdown"),
-        (["chat/latency", "--breakdown"], "write slo-exporter status SERVICE --breakdown"),
+        (["chat/latency", "--breakdown"], "service 'chat/latency' has no SLO, and no request of it came"),
         (["chat", "--window", "1h"], "--window and --by belong to --breakdown"),
         (["chat", "--breakdown", "--window", "1y"], "window: '1y' is no duration"),
         (["chat", "--breakdown", "--by", "moon"], "by: 'moon' is none of model"),

@@ -72,7 +72,7 @@ def settings(tmp_path: Path) -> Path:
     for name in ("a", "b"):
         write(tmp_path / f"slo-{name}.yaml", entry(name, good=f"e2e <= {ord(name)}ms"))
     path = tmp_path / "c.yaml"
-    path.write_text("slo_files: [slo-*.yaml]\nconventions: [{framework: mine, extends: vllm}, {extends: vllm}]\n")
+    path.write_text("slo_files: [slo-*.yaml]\nconventions: [{framework: mine, extends: sglang}, {extends: vllm}]\n")
     return path
 
 

@@ -234,3 +234,28 @@ def test_a_proxy_is_not_asked_for_this_machine(
 
     assert main(["status", "--url", f"{chat.url}/"]) == 0
     assert "chat/latency" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command", [["status"], ["status", "e\x1b[2J\x9bvil/latency"], ["release-check", "e\x1b[2J\x9bvil"]]
+)
+def test_what_a_terminal_would_obey_is_not_printed(
+    serve: Serve, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever the server calls a service, and warns of."""
+    evil = "e\x1b[2J\x9bvil"
+    serve(app(LedgerBoard([slo(service=evil)], [(0, 0, 0)], warned={evil: ("\x07 blind",)})))
+
+    main(command)
+    output = capsys.readouterr().out
+    assert "e?[2J?vil" in output
+    assert all(c.isprintable() for c in output.replace("\n", ""))
+
+
+def test_a_refusal_is_printed_without_them_too(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """The server may be anybody's."""
+    problem = {"Content-Type": "application/problem+json"}
+    serve(Response(json.dumps({"detail": "no \x1b[2J"}), 404, problem))
+
+    assert main(["status", "chat/latency"]) == 2
+    assert "no ?[2J" in capsys.readouterr().err

@@ -106,11 +106,16 @@ WRONG = {
     "framework: x": "requests: is required, such as {scopes: [my.engine], names: [generate]}",
     "extends: [a]": "extends: must be one text",
     "frameworks: x": "frameworks: is an unknown field; did you mean framework? fields are: framework, extends, view, "
-    "engine, requests, parts, fields, models, request_id",
+    "engine, front, requests, parts, fields, models, request_id",
     "extends: vllm, view: all": "view: must be one of server, gateway, client, not 'all'",
     "extends: vllm, engine: 'yes'": "engine: must be one of true, false, not 'yes'",
     "framework: x, engine: true, requests: {names: a}": "engine: true needs requests.scopes: any span in them says "
     "that its service has an engine",
+    "extends: ray_serve, front: 1": "front: must be one of true, false, not '1'",
+    "framework: x, front: true, engine: true, requests: {scopes: a}": "front: true is what stands in front of an "
+    "engine; leave engine out",
+    "framework: x, front: true, view: client, requests: {names: a}": "front: true is of view server or gateway: a "
+    "client is in front of everything",
     "extends: vllm, requests: {}": "requests: must have 1 to 64 keys, such as {scopes: [my.engine], names: [generate]}",
     "extends: vllm, requests: a": "requests: must be a mapping, such as {scopes: [my.engine], names: [generate]}",
     "extends: vllm, requests: {kinds: [server], absent: [a]}": "requests: does not say whose a span is; name at least "

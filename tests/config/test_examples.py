@@ -70,10 +70,10 @@ def test_every_case_has_its_example() -> None:
 
 
 def test_the_conventions_of_the_examples_are_right() -> None:
-    """One that renames a key, one that extends, one of its own; and every way to name a model."""
+    """One that renames a key, one that extends, two of its own; and every way to name a model."""
     read = settings.load(EXAMPLES / "conventions.yaml", environ={})
 
-    assert [form.name for form in read.conventions] == ["vllm", "vllm-fork", "my-engine"]
+    assert [form.name for form in read.conventions] == ["vllm", "vllm-fork", "my-engine", "my-router"]
     assert read.models
     assert read.model_aliases
     assert read.model_keys != settings.DEFAULT_MODEL_KEYS

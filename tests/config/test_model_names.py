@@ -70,3 +70,9 @@ def test_a_wrong_name_is_told(tmp_path: Path, text: str, problem: str) -> None:
 
     [line] = caught.value.problems
     assert line.startswith(f"{tmp_path}/c.yaml: {problem}")
+
+
+def test_a_model_is_of_a_service_with_a_name(tmp_path: Path) -> None:
+    """An empty one matches nothing."""
+    with pytest.raises(ConfigError, match=r"models: '' is no service\.name; write the name"):
+        loaded(tmp_path, "models: {'': x}")

@@ -44,3 +44,18 @@ def test_the_reader_of_the_server_knows_a_renamed_key(tmp_path: Path, body: Call
     for selector_keys in (frozenset[str](), frozenset({"tier"})):
         export = wiring._reader(found, selector_keys).read(body("queue_time", 0.25), NOON_NS).export
         assert export.requests.fields["queue"].tolist() == [250_000_000]
+
+
+@pytest.mark.parametrize(
+    ("text", "framework", "is_silent"),
+    [
+        ("models: {}", "vllm", True),
+        ("conventions: [{framework: fork, extends: vllm, requests: {scopes: fork}}]", "fork", True),
+        ("conventions: [{framework: mine, engine: true, requests: {scopes: mine}}]", "mine", False),
+    ],
+)
+def test_silent_engines_are_those_in_use(tmp_path: Path, text: str, framework: str, *, is_silent: bool) -> None:
+    """What extends one that tells of no failure tells of none either."""
+    path = tmp_path / "c.yaml"
+    path.write_text(text)
+    assert (framework in wiring._silent(settings.load(path, environ={}))) == is_silent

@@ -16,10 +16,11 @@ from slo_exporter.ingest.otlp.conventions.declared import declared_of
 from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS, with_own
 from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.ingest.otlp.reader import Reader
+from slo_exporter.sli.admission import Role
 from slo_exporter.sli.condition import parse
 from slo_exporter.sli.counting import count
 from slo_exporter.sli.indicator import Indicator, Selector
-from slo_exporter.sli.records import MISSING, RequestBatch, View
+from slo_exporter.sli.records import MISSING, Outcome, RequestBatch, View
 
 SpanOf = Callable[..., Span]
 BodyOf = Callable[..., bytes]
@@ -349,3 +350,172 @@ def test_every_framework_can_be_extended(tmp_path: Path, framework: str) -> None
 
     assert [replace(convention, fields=CONVENTIONS[at].fields) for at, convention in enumerate(known)] == [*CONVENTIONS]
     assert [convention.sources for convention in known] == [convention.sources for convention in CONVENTIONS]
+
+
+FRONT = """
+conventions:
+  - framework: my-router
+    front: true
+    requests: {scopes: [my.router], names: [route]}
+"""
+
+
+def in_front(span: SpanOf, export_body: BodyOf, tmp_path: Path, now_ns: int, text: str) -> Export:
+    """A router's span above an engine's, in one export."""
+    path = tmp_path / "c.yaml"
+    path.write_text(text)
+    outer = span({}, name="route")
+    inner = span(
+        {"gen_ai.latency.e2e": 0.5, "gen_ai.latency.time_in_queue": 0.25},
+        name="llm_request",
+        trace_id=outer.trace_id,
+        parent_span_id=outer.span_id,
+    )
+    worker = {"service.name": "worker"}
+    body = export_body(outer, scope="my.router") + export_body(inner, scope=VLLM, resource=worker)
+    reader = Reader(declared_of(settings.load(path, environ={})), lateness_ns=600 * SECOND_NS)
+    return reader.read(body, now_ns).export
+
+
+def test_an_own_front_takes_in_the_engines_below_it(
+    span: SpanOf, export_body: BodyOf, tmp_path: Path, now_ns: int
+) -> None:
+    """One request, filled by the engine, whose service then stands behind it."""
+    export = in_front(span, export_body, tmp_path, now_ns, FRONT)
+
+    assert [export.requests.framework.at(at) for at in range(len(export.requests))] == ["my-router"]
+    assert row(export.requests)["queue"] == 250 * MS
+    assert ("worker", Role.BELOW) in export.roles
+
+
+def test_without_being_a_front_both_count(span: SpanOf, export_body: BodyOf, tmp_path: Path, now_ns: int) -> None:
+    """They are two requests for all that is known."""
+    export = in_front(span, export_body, tmp_path, now_ns, FRONT.replace("front: true", "front: false"))
+
+    assert len(export.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "{extends: vllm}, {framework: mine, extends: vllm}",
+            (
+                "convention 'mine': extends: vllm is extended by convention 'vllm' too; "
+                "say all in one, or give one of them requests of its own"
+            ),
+        ),
+        (
+            "{framework: a, requests: {names: x}}, {framework: b, view: client, requests: {names: [x]}}",
+            "convention 'b': requests: are those of convention 'a' too",
+        ),
+        (
+            "{extends: gen_ai, front: true}",
+            (
+                "convention 'gen_ai': front: true is of view server or gateway, "
+                "and gen_ai is of view client; say which view"
+            ),
+        ),
+    ],
+)
+def test_conventions_that_cannot_be_are_told(read: Read, text: str, problem: str) -> None:
+    """Once each, however many versions a framework has."""
+    with pytest.raises(ConfigError) as caught:
+        read(f"conventions: [{text}]")
+
+    assert list(caught.value.problems) == [problem]
+
+
+def test_every_framework_may_be_extended_at_once(tmp_path: Path) -> None:
+    """No two of ours are of the same requests."""
+    path = tmp_path / "c.yaml"
+    names = dict.fromkeys(convention.framework for convention in CONVENTIONS)
+    path.write_text(f"conventions: [{', '.join(f'{{extends: {name}}}' for name in names)}]")
+
+    assert len(declared_of(settings.load(path, environ={})).conventions) == len(CONVENTIONS)
+
+
+PARTS = """
+conventions:
+  - framework: mine
+    requests: {names: [generate]}
+    parts:
+      - {match: {names: [token]}, field: decode}
+      - {match: {names: [token]}, field: ttft, measured: until_first}
+"""
+
+
+def test_parts_of_one_match_fill_several_fields(read: Read, span: SpanOf) -> None:
+    """Each in its way."""
+    root = span({}, name="generate")
+    start = root.start_time_unix_nano
+    token = span(
+        {},
+        name="token",
+        kind=INTERNAL,
+        trace_id=root.trace_id,
+        parent_span_id=root.span_id,
+        start_time_unix_nano=start + 5 * MS,
+        end_time_unix_nano=start + 12 * MS,
+    )
+
+    known = row(read(PARTS, root, token).requests)
+
+    assert (known["decode"], known["ttft"]) == (7 * MS, 5 * MS)
+
+
+ALONE = "conventions: [{framework: mine, requests: {names: [generate]}, request_id: my.id}]"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "outcome"),
+    [
+        ({}, Outcome.OK),
+        ({"error.type": "RateLimitError"}, Outcome.RATE_LIMITED),
+        ({"http.response.status_code": 503}, Outcome.ERROR),
+        ({"http.response.status_code": 404}, Outcome.CLIENT_ERROR),
+        ({"error.type": "whatever"}, Outcome.ERROR),
+    ],
+)
+def test_an_own_convention_ends_as_everybody_writes(
+    read: Read, span: SpanOf, attributes: Mapping[str, Any], outcome: Outcome
+) -> None:
+    """By the name of an error, a status code, or the span's status."""
+    requests = read(ALONE, span(attributes, name="generate"), span(attributes, name="generate", error=True)).requests
+
+    failed = Outcome.ERROR if outcome is Outcome.OK else outcome
+    assert requests.outcome.tolist() == [outcome, failed]
+
+
+def test_probes_are_known_by_their_route(read: Read, span: SpanOf) -> None:
+    """Where a span has one."""
+    export = read(ALONE, span({"url.path": "/health"}, name="generate"), span({}, name="generate"))
+
+    assert (export.results["probe"], export.results["request"]) == (1, 1)
+
+
+def test_what_extends_a_framework_ends_as_that_does(read: Read, span: SpanOf) -> None:
+    """Of vLLM by the span alone."""
+    text = "conventions: [{framework: fork, extends: vllm, requests: {scopes: fork}}]"
+    request = span({"http.response.status_code": 503, "url.path": "/health"}, name="llm_request")
+
+    assert read(text, request, scope="fork").requests.outcome.tolist() == [Outcome.OK]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_one"), [(7, 7.0, True), (0, "0", True), (7, 8, False), (True, "true", True)]
+)
+def test_an_id_may_be_a_number(read: Read, span: SpanOf, one: object, other: object, *, is_one: bool) -> None:
+    """Read as its text; zero is an id too."""
+    requests = read(ALONE, span({"my.id": one}, name="generate"), span({"my.id": other}, name="generate")).requests
+
+    assert len(requests) == (1 if is_one else 2)
+    assert (requests.request_key != 0).all()
+
+
+def test_models_of_what_writes_json_are_unquoted(read: Read, span: SpanOf) -> None:
+    """Under a key of one's own too."""
+    text = "conventions: [{extends: mlflow, models: [my.model]}]"
+    call = span({"mlflow.spanType": '"LLM"', "my.model": '"gpt-4o"'}, kind=INTERNAL)
+
+    assert read(text, call).requests.model.at(0) == "gpt-4o"

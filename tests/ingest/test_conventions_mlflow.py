@@ -125,7 +125,8 @@ def test_a_model_loses_its_quotes(read: Read, written: object, model: str | None
     ("usage", "prompt"),
     [
         ('{"input_tokens": 0}', 0),
-        ('{"input_tokens": "7"}', None),
+        ('{"input_tokens": "7"}', 7),
+        ('{"input_tokens": "7 tokens"}', None),
         ('{"input_tokens": -1}', None),
         ('{"input_tokens": 1.5}', None),
         ('{"input_tokens": true}', None),

@@ -4,6 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,9 +12,16 @@ from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Source
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances, fields_of
 from slo_exporter.ingest.otlp.conventions.match import Match
-from slo_exporter.ingest.otlp.conventions.numbers import LONGEST_NS, MOST, counts, durations
+from slo_exporter.ingest.otlp.conventions.numbers import (
+    LONGEST_NS,
+    MOST,
+    counts,
+    durations,
+    members,
+    nanoseconds_of_texts,
+)
 from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch, ValueKind
-from slo_exporter.sli.records import MISSING, missing_texts
+from slo_exporter.sli.records import MISSING, missing_texts, texts_of
 
 DERIVING = Convention(
     framework="test",
@@ -110,3 +118,67 @@ def test_where_each_value_comes_from_is_told_when_asked() -> None:
     one_token: Provenances = {}
     fields_of(one_span(100, ttft=10, tokens=1), convention, told=one_token)
     assert one_token["inter_token"].tolist() == [0]
+
+
+def column_of(*texts: str) -> Attribute:
+    """Texts as the values of an attribute."""
+    rows = len(texts)
+    return Attribute(np.full(rows, ValueKind.TEXT, dtype=np.uint8), np.full(rows, np.nan), texts_of(texts))
+
+
+def as_go_writes(duration: int) -> str:
+    """time.Duration.String of at least a second: hours and minutes are left out from the front alone."""
+    minutes, below = divmod(duration, 60 * SECOND_NS)
+    hours, minutes = divmod(minutes, 60)
+    seconds, rest = divmod(below, SECOND_NS)
+    fraction = f".{rest:09}".rstrip("0").rstrip(".")
+    return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{seconds}{fraction}s"
+
+
+@given(st.integers(SECOND_NS, 1000 * 3600 * SECOND_NS))
+def test_a_duration_that_go_wrote_is_exact(duration: int) -> None:
+    """To the nanosecond."""
+    [value] = durations(nanoseconds_of_texts(column_of(as_go_writes(duration)), 1), 1).tolist()
+    assert value == duration
+
+
+@given(st.text("0123456789.hmsuµn -+e", max_size=12))
+def test_any_text_is_a_duration_or_missing(text: str) -> None:
+    """Never negative, and nothing but numbers with units."""
+    [value] = durations(nanoseconds_of_texts(column_of(text), 1), 1).tolist()
+    assert value == MISSING or (value >= 0 and text[0].isdigit() and text[-1] in "hms")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1m30s", 90),
+        ("1.5h", 5400),
+        ("2h3m4.5s", 7384.5),
+        ("1h0m0s", 3600),
+        ("5m", 300),
+        ("7h", 25_200),
+        ("5ms", 0.005),
+        ("30s1m", None),
+        ("1m1m", None),
+        ("1m5ms", None),
+        ("-1m", None),
+        ("m", None),
+        ("", None),
+        ("1m 30s", None),
+        ("90", None),
+    ],
+)
+def test_durations_have_the_forms_that_go_writes(text: str, seconds: float | None) -> None:
+    """The widest unit first, each once."""
+    [value] = durations(nanoseconds_of_texts(column_of(text), 1), 1).tolist()
+    assert value == (MISSING if seconds is None else seconds * SECOND_NS)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [('{"a": 12}', 12), ('{"a": "12.5"}', 12.5), ('{"a": "12 "}', None), ('{"a": true}', None)]
+)
+def test_a_member_may_be_a_number_in_quotes(text: str, number: float | None) -> None:
+    """As an attribute may be."""
+    [value] = members(column_of(text), "a", 1).tolist()
+    assert value == number if number is not None else np.isnan(value)

@@ -72,6 +72,8 @@ def test_a_request_that_says_less(span: SpanOf, export_body: BodyOf, missing: tu
         ({"time_to_first_token": 0.5, "time_in_model_decode": 0.509}, False),
         ({"time_to_first_token": 0.5, "time_in_model_decode": 0.52}, True),
         ({"time_in_queue": 2.0}, True),
+        ({"time_in_model_prefill": 0.3, "time_in_model_decode": 0.3, "time_in_model_inference": 0.5}, True),
+        ({"time_in_model_prefill": 0.2, "time_in_model_decode": 0.3, "time_in_model_inference": 0.5}, False),
     ],
 )
 def test_stages_longer_than_their_whole(

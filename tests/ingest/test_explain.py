@@ -283,3 +283,10 @@ def test_a_real_capture_has_676_requests() -> None:
     requests: list[Record] = [record for record in told.records if record.framework == "vllm"]
     assert len(requests) == 676
     assert all(set(record.provenance) == set(record.numbers) for record in requests)
+
+
+def test_a_number_is_shown_as_the_id_that_it_is(span: SpanOf, export_body: BodyOf) -> None:
+    """Its digits, all of them; 0 is one too."""
+    ids = (0, 7, 2**62 + 1)
+    requests = [span({"gen_ai.request.id": number}, name="llm_request") for number in ids]
+    assert [r.request_id for r in explained(export_body(*requests, scope=VLLM)).records] == [str(n) for n in ids]

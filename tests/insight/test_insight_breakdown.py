@@ -177,6 +177,34 @@ def test_too_few_stages_apart_change_nothing() -> None:
     assert (seconds(found)["queue"], found.figures.flags) == (0.03, ())
 
 
+def test_stages_apart_are_added_to_those_of_other_requests() -> None:
+    """Of 20 requests of one export ten have their slices with them, and ten have them in another."""
+    slices = {"queue": 40, "prefill": 20, "decode": 40}
+    own = [{"e2e": 100, **slices}] * 10
+    found = asked(book_of([*own, *[{"e2e": 100}] * 10], parts=parts_of([*slices.items()] * 10)))
+
+    shares = {name: stage.share for name, stage in stages(found.figures).items()}
+    assert shares == {"inference": 0.6, "queue": 0.4, "decode": 0.4, "prefill": 0.2, "unaccounted": 0.0}
+    assert stages(found.figures)["queue"].spread.count == stages(found.figures)["inference"].spread.count == 20
+    assert stages(found.figures)["queue"].spread.quantiles[0] is not None
+    assert found.figures.flags == (Flag.STAGES_APART,)
+
+
+@pytest.mark.parametrize(("apart", "seconds_of_queue"), [(100, 2.0), (102, 2.02), (103, 1.03)])
+def test_a_hundredth_more_stages_than_requests_are_one_a_request(apart: int, seconds_of_queue: float) -> None:
+    """Beyond that they tell the same twice: those that came apart stand."""
+    records = [{"e2e": 100, "queue": 10}] * 100 + [{"e2e": 100}] * 100
+    found = asked(book_of(records, parts=parts_of([("queue", 10)] * apart)))
+    assert seconds(found)["queue"] == seconds_of_queue
+
+
+def test_inference_takes_in_what_other_requests_tell_of_it() -> None:
+    """One request names the whole, the other its prefill and decode."""
+    parts = parts_of([("prefill", 10), ("decode", 30)])
+    found = asked(book_of([{"e2e": 100, "inference": 80}, {"e2e": 100}], parts=parts))
+    assert seconds(found) == {"inference": 0.12, "decode": 0.03, "prefill": 0.01, "unaccounted": 0.08}
+
+
 def test_half_of_inference_does_not_replace_it() -> None:
     """Prefill alone is no better than what requests say of the whole."""
     found = asked(book_of([EXAMPLE], parts=parts_of([("prefill", 20)])))

@@ -56,12 +56,30 @@ def test_an_answer_says_since_when_it_is_whole() -> None:
     assert (found.from_s, found.is_whole) == (NOON_NS // SECOND_NS - 600, False)
 
 
-def test_what_ended_before_the_start_counts_from_then() -> None:
-    """Spans come late: the answer reaches back to them."""
-    book = StageBook(NOON_NS)
-    book.add(batch_of(at(3)), NO_STAGE_TIMES)
+def test_what_ended_before_the_start_does_not_move_it() -> None:
+    """A span comes late: it counts, but nobody knows what else ended then."""
+    book = StageBook(NOON_NS - 5 * MINUTE_NS)
+    book.add(batch_of(at(8, 1)), NO_STAGE_TIMES)
     found = asked(book)
-    assert (found.figures.requests, found.from_s) == (1, NOON_NS // SECOND_NS - 180)
+    assert (found.figures.requests, found.from_s) == (2, NOON_NS // SECOND_NS - 300)
+    assert not found.is_whole
+
+
+def test_slots_that_were_widened_keep_what_ended_since_the_start() -> None:
+    """A book that began in the middle of ten minutes, hours ago."""
+    book = StageBook(NOON_NS - 297 * MINUTE_NS)
+    book.add(batch_of(at(296)), NO_STAGE_TIMES)
+    book.knows("chat")
+    book.add(batch_of(at(1)), NO_STAGE_TIMES)
+    found = asked(book, window_s=86_400)
+    assert (found.figures.requests, found.from_s) == (2, NOON_NS // SECOND_NS - 297 * 60)
+
+
+def test_a_clock_that_was_ahead_at_the_start_is_forgotten() -> None:
+    """When it is set right what comes now counts."""
+    book = StageBook(NOON_NS + DAY_NS)
+    book.add(batch_of(at(0, 0)), NO_STAGE_TIMES)
+    assert asked(book, window_s=300).figures.requests == 2
 
 
 def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
@@ -79,15 +97,17 @@ def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
 
 
 def test_a_million_models_stay_bounded() -> None:
-    """Past 500 label sets they are one."""
+    """Past 100 of a service they are one."""
     rows = 250_000
     one = batch_of([EXAMPLE])
     book = StageBook(NOON_NS - DAY_NS)
     for part in range(4):
         book.add(_distinct(one, rows, part), NO_STAGE_TIMES)
     assert book.nbytes <= MOST_BYTES
-    (other,) = (g for g in asked(book, service=OTHER, by=(Dimension.MODEL,)).groups)
-    assert other.figures.requests == 4 * rows - 500
+    found = asked(book, by=(Dimension.MODEL,))
+    assert found.groups[0].labels == {Dimension.MODEL: OTHER}
+    assert found.groups[0].figures.requests == 4 * rows - 100
+    assert (found.figures.requests, found.hides) == (4 * rows, True)
 
 
 def _distinct(one: RequestBatch, rows: int, part: int) -> RequestBatch:
@@ -170,3 +190,19 @@ def test_threads_that_share_a_lock_lose_nothing() -> None:
     assert seen == sorted(seen)
     assert all(count % 100 == 0 for count in seen)
     assert asked(book).figures.requests == 20_000
+
+
+def test_a_service_among_the_others_is_known() -> None:
+    """Its requests are counted under another name, and the answer says so."""
+    book = StageBook(NOON_NS - DAY_NS, most_sets=2)
+    book.add(batch_of([EXAMPLE | {"service": name} for name in ("a", "b", "c")]), NO_STAGE_TIMES)
+    assert (book.knows("c"), book.knows("d")) == (True, False)
+    assert (asked(book, service="a").hides, asked(book, service="c").hides) == (False, True)
+    assert asked(book, service=OTHER).figures.requests == 1
+
+
+def test_a_name_is_asked_for_as_labels_are_kept() -> None:
+    """Cut."""
+    book = book_of([EXAMPLE | {"service": "s" * 200, "model": "m" * 200}])
+    assert book.knows("s" * 200)
+    assert asked(book, service="s" * 199, model="m" * 198).figures.requests == 1

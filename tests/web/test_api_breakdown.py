@@ -133,10 +133,11 @@ def test_warnings_say_what_to_know() -> None:
         ({"view": "moon"}, "view: 'moon' is none of server, gateway, client"),
         ({"by": "model,colour"}, "by: 'colour' is none of model, view, prompt_tokens, completion_tokens"),
         ({"by": "model,"}, "by: '' is none of model, view, prompt_tokens, completion_tokens"),
+        ({"window": ["1h", "5m"]}, "parameter 'window' stands more than once; it takes one value"),
         ({"windw": "1h"}, "unknown parameter 'windw'; parameters are: by, model, view, window"),
     ],
 )
-def test_wrong_parameters_are_refused(client: TestClient, parameters: dict[str, str], detail: str) -> None:
+def test_wrong_parameters_are_refused(client: TestClient, parameters: dict[str, Any], detail: str) -> None:
     """Each by its name, with what would be right."""
     response = client.get(CHAT, params=parameters)
     assert (response.status_code, response.json()["detail"]) == (422, detail)
@@ -146,3 +147,23 @@ def test_wrong_parameters_are_refused(client: TestClient, parameters: dict[str, 
 def test_windows_have_the_usual_form(window: str) -> None:
     """From five minutes to a day; the answer repeats what was asked."""
     assert answer_of(board_of(), window=window)["window"] == window
+
+
+@pytest.mark.parametrize("path", ["team/chat", "team%2Fchat"])
+def test_a_service_may_have_a_slash(path: str) -> None:
+    """As it is, or encoded."""
+    response = client_of(board_of(staged(service="team/chat", end_ns=BEFORE_NS))).get(
+        f"/api/v1/services/{path}/breakdown"
+    )
+    assert (response.status_code, response.json()["service"]) == (200, "team/chat")
+
+
+def test_what_is_counted_under_another_name_is_told() -> None:
+    """Of a service with too many models, and of one that came when there was no room."""
+    board = board_of()
+    board.book = StageBook(NOW_NS - DAY_NS, most_sets=1)
+    for service in ("chat", "late"):
+        board.book.add(staged(service=service, end_ns=BEFORE_NS), NO_STAGE_TIMES)
+    late = client_of(board).get("/api/v1/services/late/breakdown").json()
+    warning = "some requests of this service are counted under _other: there are too many services and models"
+    assert (late["requests"], late["warnings"], answer_of(board)["warnings"]) == (0, [warning], [])

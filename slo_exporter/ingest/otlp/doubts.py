@@ -9,7 +9,8 @@ import numpy as np
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.conventions.convention import Convention
 from slo_exporter.ingest.otlp.doubt_counts import Doubt
-from slo_exporter.ingest.otlp.layers import Collapsed, Every
+from slo_exporter.ingest.otlp.layers import Collapsed
+from slo_exporter.ingest.otlp.nesting import Every
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.records import MISSING, Ints, Mask, Outcome, RequestBatch, Texts
 
@@ -26,6 +27,7 @@ _REFUSED: Final[Mapping[str, Doubt]] = {"too_old": Doubt.LATE, "in_future": Doub
 _IDENTITIES: Final = (
     (("queue", "prefill"), "ttft"),
     (("ttft", "decode"), "e2e"),
+    (("prefill", "decode"), "inference"),
     (("queue", "preprocess", "prefill", "decode", "postprocess"), "e2e"),
     (("queue", "preprocess", "inference", "postprocess"), "e2e"),
 )

@@ -15,6 +15,7 @@ from slo_exporter.insight.breakdown import (
     Spread,
     Stage,
 )
+from slo_exporter.insight.labels import OTHER
 from slo_exporter.sli.indicator import Indicator, Rule
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.history import History
@@ -180,6 +181,8 @@ def _warnings(found: Breakdown, question: Question) -> Iterator[str]:
     figures = found.figures
     if not found.is_whole:
         yield f"stage times are known since {wording.instant(wording.utc(found.from_s * SECOND_NS))} only"
+    if found.hides:
+        yield f"some requests of this service are counted under {OTHER}: there are too many services and models"
     if Flag.OVER_ACCOUNTED in figures.flags:
         yield "stages take longer than requests: shares add up to more than 100%"
     if figures.over_accounted:

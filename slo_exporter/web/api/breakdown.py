@@ -40,7 +40,10 @@ _By = Annotated[
 _Model = Annotated[str | None, Query(description="Only requests of this model; `unknown` where spans name none.")]
 
 
-@router.get("/{service}/breakdown", responses=problems.described(404, 422, 500, 503), response_model_exclude_unset=True)
+# The name of a service is whatever its spans say: it may hold a slash.
+@router.get(
+    "/{service:path}/breakdown", responses=problems.described(404, 422, 500, 503), response_model_exclude_unset=True
+)
 async def get_breakdown(
     sources: FromSources,
     service: str,

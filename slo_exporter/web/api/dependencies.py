@@ -8,7 +8,7 @@ that takes more.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args, get_origin
 
 from fastapi import Depends, HTTPException, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -119,14 +119,25 @@ async def require_known_parameters(request: Request) -> None:
     """
     Let a request pass only when every query parameter means something: a typo decides nothing.
 
+    One that stands twice does not, but where it takes several values.
+
     Raises:
         HTTPException: 422 that names the parameter and what there is.
     """
-    known = {field.alias for field in request.scope["route"].dependant.query_params}
+    fields = request.scope["route"].dependant.query_params
+    known = {field.alias for field in fields}
     unknown = sorted(set(request.query_params) - known)
     if unknown:
         taken = ", ".join(sorted(known)) or "none"
         raise HTTPException(422, f"unknown parameter {unknown[0]!r}; parameters are: {taken}")
+    for name in sorted(field.alias for field in fields if not _takes_several(field.field_info.annotation)):
+        if len(request.query_params.getlist(name)) > 1:
+            raise HTTPException(422, f"parameter {name!r} stands more than once; it takes one value")
+
+
+def _takes_several(annotation: object) -> bool:
+    """A list, or one that may be left out."""
+    return any(get_origin(each) is list for each in (annotation, *get_args(annotation)))
 
 
 def report_of(sources: Sources, service: str, slo: str) -> BudgetReport:

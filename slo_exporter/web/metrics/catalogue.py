@@ -245,8 +245,8 @@ CATALOGUE: Final = (
     Metric(
         "slo_exporter_label_overflow_total",
         Type.COUNTER,
-        "Requests, and stages that came apart from theirs, under service and model _other because there were "
-        "too many label values.",
+        "Requests, and stages that came apart from theirs, under model _other, or service and model _other, because "
+        "there were too many label values.",
     ),
     Metric(
         "slo_exporter_last_commit_timestamp_seconds",

@@ -5,8 +5,8 @@ Rules of this module:
 
 1. Columns, not objects: Python runs once per distinct (service, model, view) of
    a batch, never once per request.
-2. Bounded by `LabelSets`: past the limit both service and model become
-   ``_other``.
+2. Bounded by `LabelSets`: past a limit the model, or both service and model,
+   become ``_other``.
 3. A shadowed request is the shadow of one that is counted, so it is left out.
 4. Durations of every outcome are shown: a request that failed after a minute
    was a slow one too. The newest of each bucket is its exemplar.

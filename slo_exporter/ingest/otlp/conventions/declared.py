@@ -15,12 +15,13 @@ from slo_exporter.config.errors import ConfigError
 from slo_exporter.config.model_names import ASKED
 from slo_exporter.config.settings import Settings
 from slo_exporter.config.values import shown
-from slo_exporter.ingest.otlp.conventions.convention import MODEL_KEYS, Convention, Derived, Part, Source
+from slo_exporter.ingest.otlp.conventions import gen_ai_errors, http_server
+from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Part, Source
 from slo_exporter.ingest.otlp.conventions.fill import Fill, Measured
 from slo_exporter.ingest.otlp.conventions.match import Match
 from slo_exporter.ingest.otlp.conventions.records import Declared
 from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS
-from slo_exporter.sli.records import Layer
+from slo_exporter.sli.records import Layer, View
 
 _DERIVED: Final = (
     Derived(field="inference", plus=("prefill", "decode")),
@@ -28,6 +29,15 @@ _DERIVED: Final = (
     Derived(field="inter_token", plus=("e2e",), minus=("ttft",), per_gap=True),
 )
 """What follows from the fields whatever engine gives them (docs/reference/configuration.md, "Record fields")."""
+_NOBODYS: Final = Convention(
+    framework="",
+    requests=Match(),
+    derived=_DERIVED,
+    probe=http_server.is_probe,
+    outcome=gen_ai_errors.outcome,
+    also_reads=(*gen_ai_errors.READS, *http_server.HTTP_SERVER.also_reads),
+)
+"""What holds of a convention that extends none: names of errors, codes and routes are read as everybody writes them."""
 _KINDS: Final = {word: number for number, word in enumerate(KINDS, start=1)}
 
 
@@ -58,12 +68,17 @@ def conventions_of(forms: Sequence[ConventionForm]) -> tuple[Convention, ...]:
     Make conventions of what an operator wrote, in order.
 
     Raises:
-        ConfigError: one extends a framework that is not known here.
+        ConfigError: one extends a framework that is not known here, two are of the same
+            requests, or what stands in front is a client.
     """
     problems = [problem for form in forms for problem in _unknown_extends(form)]
     if problems:
         raise ConfigError(problems)
-    return tuple(convention for form in forms for convention in _conventions(form))
+    made = [(form, convention) for form in forms for convention in _conventions(form)]
+    problems = list(dict.fromkeys([*_clients_in_front(made), *_twice(made)]))
+    if problems:
+        raise ConfigError(problems)
+    return tuple(convention for _, convention in made)
 
 
 def _unknown_extends(form: ConventionForm) -> Iterator[str]:
@@ -77,11 +92,35 @@ def _unknown_extends(form: ConventionForm) -> Iterator[str]:
         )
 
 
+def _clients_in_front(made: Sequence[tuple[ConventionForm, Convention]]) -> Iterator[str]:
+    for form, convention in made:
+        if form.front and convention.view is View.CLIENT:
+            yield (
+                f"convention {shown(form.name)}: front: true is of view server or gateway, "
+                f"and {form.extends} is of view client; say which view"
+            )
+
+
+def _twice(made: Sequence[tuple[ConventionForm, Convention]]) -> Iterator[str]:
+    """Conventions of the same requests: the first would claim every span, and the others would be read for nothing."""
+    for at, (form, convention) in enumerate(made):
+        for other, earlier in made[:at]:
+            if other is form or convention.requests != earlier.requests:
+                continue
+            if form.requests is None:
+                yield (
+                    f"convention {shown(form.name)}: extends: {form.extends} is extended by convention "
+                    f"{shown(other.name)} too; say all in one, or give one of them requests of its own"
+                )
+            else:
+                yield f"convention {shown(form.name)}: requests: are those of convention {shown(other.name)} too"
+
+
 def _conventions(form: ConventionForm) -> Iterator[Convention]:
     """One, or each of those that it extends."""
     if not form.extends:
         assert form.requests is not None  # noqa: S101 - the form demands it
-        own = Convention(framework=form.name, requests=_match(form.requests), models=MODEL_KEYS, derived=_DERIVED)
+        own = replace(_NOBODYS, framework=form.name, requests=_match(form.requests))
         yield _extended(own, form)
         return
     bases = [convention for convention in CONVENTIONS if convention.framework == form.extends]
@@ -100,18 +139,21 @@ def _extended(base: Convention, form: ConventionForm) -> Convention:
         layer=_layer(base, form),
         requests=requests,
         engine_scopes=_engine_scopes(base, form),
-        parts=(*map(_part, form.parts), *base.parts),
+        parts=(*_parts(form.parts), *base.parts),
         fields=_fields(form.fields, base),
         models=tuple(dict.fromkeys((*form.models, *base.models))),
+        # Who writes every value as JSON text writes these so too.
+        json_texts=base.json_texts.union(form.models) if base.json_texts else base.json_texts,
         request_id=form.request_id or base.request_id,
     )
 
 
 def _layer(base: Convention, form: ConventionForm) -> Layer:
-    if form.engine:
-        return Layer.ENGINE
-    is_no_more = form.engine is False and base.layer is Layer.ENGINE
-    return Layer.PLAIN if is_no_more else base.layer
+    said = {Layer.ENGINE: form.engine, Layer.FRONT: form.front}
+    for layer, holds in said.items():
+        if holds:
+            return layer
+    return Layer.PLAIN if said.get(base.layer) is False else base.layer
 
 
 def _engine_scopes(base: Convention, form: ConventionForm) -> tuple[str, ...]:
@@ -140,9 +182,15 @@ def _match(form: MatchForm) -> Match:
     )
 
 
-def _part(form: PartForm) -> Part:
-    fills = (Fill(form.field, Measured(form.measured)),) if form.field else ()
-    return Part(match=_match(form.match), fills=fills)
+def _parts(forms: Sequence[PartForm]) -> Iterator[Part]:
+    """One of each match: the first claims a span, so it has all that others of the same spans fill."""
+    matches = list[MatchForm]()
+    for form in forms:
+        if form.match not in matches:
+            matches.append(form.match)
+    for match in matches:
+        fills = (Fill(form.field, Measured(form.measured)) for form in forms if form.match == match and form.field)
+        yield Part(match=_match(match), fills=tuple(fills))
 
 
 def _fields(forms: Mapping[str, Sequence[SourceForm]], base: Convention) -> dict[str, tuple[Source, ...]]:

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from slo_exporter.ingest.otlp.conventions.numbers import Floats, numbers
+from slo_exporter.ingest.otlp.conventions.texts import said
 from slo_exporter.ingest.otlp.spans import SpanBatch, ValueKind
 from slo_exporter.sli.records import Mask, Texts
 
@@ -32,7 +33,7 @@ class Match:
     present: tuple[str, ...] = ()
     """The span has a value for each of these keys."""
     texts: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Each key has one of these texts."""
+    """Each key has one of these texts, of a number or a boolean the one that selectors compare."""
     absent: tuple[str, ...] = ()
     """The span has a value for none of these keys."""
     kinds: frozenset[int] = frozenset()
@@ -97,7 +98,7 @@ def _has_texts(spans: SpanBatch, wanted: Mapping[str, frozenset[str]]) -> Mask:
     mask = np.ones(len(spans), dtype=np.bool_)
     for key, texts in wanted.items():
         column = spans.attributes.get(key)
-        mask &= column.words().among(texts) if column is not None else np.False_
+        mask &= said(column, len(spans)).among(texts)
     return mask
 
 

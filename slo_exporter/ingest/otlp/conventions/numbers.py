@@ -28,12 +28,16 @@ _LARGE: Final = 2.0**63
 Floats = NDArray[np.float64]
 _NUMERIC: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """Read in one way only: a long text costs its length."""
-_DURATION: Final = re.compile(r"(\d{1,19}(?:\.\d{1,19})?)(ns|us|\u00b5s|\u03bcs|ms|s)", re.ASCII)
+_QUANTITY: Final = r"\d{1,19}(?:\.\d{1,19})?"
+_DURATION: Final = re.compile(
+    rf"{_QUANTITY}(?:ns|us|\u00b5s|\u03bcs|ms)|(?=\d)(?:{_QUANTITY}h)?(?:{_QUANTITY}m)?(?:{_QUANTITY}s)?", re.ASCII
+)
 """
-A duration as Rust's Debug and Go's String write one of a single unit.
+A duration as Rust's Debug and Go's String write one: below a second of a single unit, else ``1h2m3.5s``.
 
 The micro sign and the Greek letter are both in use.
 """
+_PIECES: Final = re.compile(rf"({_QUANTITY})(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
 _MICRO: Final = str.maketrans("\u00b5\u03bc", "uu")
 
 
@@ -83,8 +87,9 @@ def _parsed(text: str) -> float:
 
 
 def _parsed_duration(text: str) -> float:
-    found = _DURATION.fullmatch(text)
-    return float(found[1]) * UNIT_NS[found[2].translate(_MICRO)] if found else np.nan
+    if not _DURATION.fullmatch(text):
+        return np.nan
+    return sum(float(number) * UNIT_NS[unit.translate(_MICRO)] for number, unit in _PIECES.findall(text))
 
 
 def _parsed_member(text: str, member: str) -> float:
@@ -95,6 +100,8 @@ def _parsed_member(text: str, member: str) -> float:
     except (ValueError, RecursionError):
         return np.nan
     value = document.get(member) if isinstance(document, dict) else None
+    if isinstance(value, str):
+        return _parsed(value)
     if not isinstance(value, int | float) or isinstance(value, bool):
         return np.nan
     return float(value) if abs(value) < _LARGE else np.nan

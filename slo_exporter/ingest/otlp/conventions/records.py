@@ -12,7 +12,7 @@ import numpy as np
 from slo_exporter.ingest.otlp.conventions.convention import Convention
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances, fields_of
 from slo_exporter.ingest.otlp.conventions.parts import Parts
-from slo_exporter.ingest.otlp.conventions.texts import canonical, first_known, hash64, mapped, text_of, unquoted
+from slo_exporter.ingest.otlp.conventions.texts import canonical, first_known, hash64, mapped, said, text_of, unquoted
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.records import RequestBatch, Texts, Words, missing_texts
 from slo_exporter.sli.seen import mix
@@ -57,7 +57,7 @@ def records_of(
     """
     rows = len(spans)
     service = hash64(spans.service)
-    ids = hash64(text_of(spans.attributes.get(convention.request_id), rows))
+    ids = hash64(said(spans.attributes.get(convention.request_id), rows))
     model = model_of(spans, convention, declared)
     if told is not None:
         told["model"] = np.where(model.codes < 0, 0, Provenance.ATTRIBUTE).astype(np.uint8)

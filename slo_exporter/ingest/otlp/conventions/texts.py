@@ -22,6 +22,19 @@ def text_of(attribute: Attribute | None, rows: int) -> Texts:
     return mapped(words, lambda text: text or None) if "" in words.values else words
 
 
+def said(attribute: Attribute | None, rows: int) -> Texts:
+    """The texts of a column, and its numbers and booleans as `canonical` has them; the empty text is none."""
+    if attribute is None or not _has_others(attribute):
+        return text_of(attribute, rows)
+    return mapped(canonical(attribute, rows), lambda text: text or None)
+
+
+def _has_others(attribute: Attribute) -> bool:
+    """Whether any value is a number or a boolean: most columns are texts alone."""
+    others = (attribute.kind == ValueKind.NUMBER) | (attribute.kind == ValueKind.BOOL)
+    return bool(others.any())
+
+
 def mapped(texts: Texts, function: Callable[[str], str | None]) -> Texts:
     """*function* of every text; None is missing."""
     images = texts_of([function(text) for text in texts.values])
