@@ -7,7 +7,8 @@ import numpy as np
 from builders import NOON_NS
 
 from slo_exporter.clock import SECOND_NS
-from slo_exporter.insight.breakdown import Breakdown, Question, breakdown
+from slo_exporter.insight.breakdown import breakdown
+from slo_exporter.insight.figures import Breakdown, Question
 from slo_exporter.insight.stages import StageBook
 from slo_exporter.sli.counting import SLICE_S, Delta
 from slo_exporter.sli.records import MISSING

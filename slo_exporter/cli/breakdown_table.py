@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from slo_exporter.cli import terminal
-from slo_exporter.insight.breakdown import UNACCOUNTED, Dimension
+from slo_exporter.insight.figures import UNACCOUNTED, Dimension
 from slo_exporter.web import wording
 from slo_exporter.web.api.models import (
     BreakdownAnswer,

@@ -12,7 +12,7 @@ from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.loaded import Loaded
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.receiver import Receiver
-from slo_exporter.insight.breakdown import Breakdown, Question
+from slo_exporter.insight.figures import Breakdown, Question
 from slo_exporter.sli.counting import EXCLUDED, GOOD, TOTAL
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import CorrectionMade

@@ -7,7 +7,8 @@ The writer's thread adds, readers on other threads ask.
 import threading
 from collections.abc import Collection
 
-from slo_exporter.insight.breakdown import Breakdown, Question, breakdown
+from slo_exporter.insight.breakdown import breakdown
+from slo_exporter.insight.figures import Breakdown, Question
 from slo_exporter.insight.sight import Sight
 from slo_exporter.insight.stages import StageBook
 from slo_exporter.sli.records import RequestBatch, StageTimes

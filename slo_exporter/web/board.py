@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
-from slo_exporter.insight.breakdown import Breakdown, Question
+from slo_exporter.insight.figures import Breakdown, Question
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.definition import Slo

@@ -12,7 +12,7 @@ from test_board import board_of
 from slo_exporter.daemon.committer import Committer
 from slo_exporter.daemon.hearing import Hearing
 from slo_exporter.ingest.otlp.export import Export
-from slo_exporter.insight.breakdown import Question
+from slo_exporter.insight.figures import Question
 from slo_exporter.sli.records import NO_STAGE_TIMES, StageTimes, texts_of
 from slo_exporter.slo.definition import Slo
 

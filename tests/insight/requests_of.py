@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from slo_exporter.insight.breakdown import Breakdown, Question, breakdown
+from slo_exporter.insight.breakdown import breakdown
+from slo_exporter.insight.figures import Breakdown, Question
 from slo_exporter.insight.stages import StageBook
 from slo_exporter.sli.records import FIELDS, MISSING, NO_STAGE_TIMES, RequestBatch, StageTimes, View, texts_of
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from requests_of import EXAMPLE, asked, batch_of, book_of, parts_of
 
-from slo_exporter.insight.breakdown import MOST_GROUPS, Breakdown, Dimension, Figures, Flag, Stage
+from slo_exporter.insight.breakdown import MOST_GROUPS
+from slo_exporter.insight.figures import Breakdown, Dimension, Figures, Flag, Stage
 from slo_exporter.insight.labels import LabelSets
 from slo_exporter.insight.observations import TOKEN_BUCKETS, of_requests
 from slo_exporter.sli.records import View

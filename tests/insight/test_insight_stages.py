@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from requests_of import EXAMPLE, NOON_NS, SECOND_NS, asked, batch_of, book_of
 
-from slo_exporter.insight.breakdown import Dimension
+from slo_exporter.insight.figures import Dimension
 from slo_exporter.insight.labels import OTHER
 from slo_exporter.insight.stages import MOST_BYTES, StageBook
 from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch, Texts

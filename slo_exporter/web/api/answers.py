@@ -4,17 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from slo_exporter.clock import SECOND_NS
-from slo_exporter.insight.breakdown import (
-    PERCENTS,
-    UNACCOUNTED,
-    Breakdown,
-    Figures,
-    Flag,
-    Group,
-    Question,
-    Spread,
-    Stage,
-)
+from slo_exporter.insight.figures import PERCENTS, UNACCOUNTED, Breakdown, Figures, Flag, Group, Question, Spread, Stage
 from slo_exporter.insight.labels import OTHER
 from slo_exporter.sli.indicator import Indicator, Rule
 from slo_exporter.slo.corrections import CorrectionMade

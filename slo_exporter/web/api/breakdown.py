@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query
 from starlette.concurrency import run_in_threadpool
 
 from slo_exporter.clock import SECOND_NS
-from slo_exporter.insight.breakdown import Dimension, Question
+from slo_exporter.insight.figures import Dimension, Question
 from slo_exporter.insight.stages import LONGEST_S, SHORTEST_S
 from slo_exporter.sli.records import View
 from slo_exporter.slo.windows import duration_ns
