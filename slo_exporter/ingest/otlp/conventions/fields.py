@@ -134,7 +134,9 @@ class _Filling:
         for field, source in sources:
             if FIELDS[field] is Kind.COUNT:
                 for key in _present(source, spans):
-                    self.fill(field, counts(_values(spans, key, source)), Provenance.ATTRIBUTE)
+                    column = counts(_values(spans, key, source))
+                    known = known_only(column != 0, column) if source.zero_is_missing else column
+                    self.fill(field, known, Provenance.ATTRIBUTE)
 
     def derive(self, derived: Derived, sequences: Ints | int) -> None:
         """Fill a field from others."""

@@ -8,6 +8,9 @@ who writes none records the exception as an event, which names the class too.
 The last name decides, without case, underscores and a final "Error" or
 "Exception"; a ValidationException is of AWS, and a ValidationError anybody's.
 
+Where there is neither, the message of the status may begin with a status code,
+as the clients of OpenAI and Anthropic put it: ``Error code: 429 - ...``.
+
 Source: the error classes of openai-python, anthropic-sdk-python, google-genai
 and google-api-core, and of their JavaScript and Java counterparts; the
 exceptions of Amazon Bedrock's API; litellm.exceptions; google.rpc.Code.
@@ -23,12 +26,12 @@ from slo_exporter.ingest.otlp.conventions.convention import STATUS_ERROR
 from slo_exporter.ingest.otlp.conventions.numbers import counts, numbers
 from slo_exporter.ingest.otlp.conventions.texts import first_known, text_of
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.ingest.otlp.walk import EXCEPTION_TYPE
+from slo_exporter.ingest.otlp.walk import EXCEPTION_TYPE, STATUS_DESCRIPTION
 from slo_exporter.sli.records import Ints, Mask, Outcome, Texts
 
 _ERROR_TYPE: Final = "error.type"
 _CODES: Final = (_ERROR_TYPE, "http.response.status_code", "http.status_code")
-READS: Final = (*_CODES, EXCEPTION_TYPE)
+READS: Final = (*_CODES, EXCEPTION_TYPE, STATUS_DESCRIPTION)
 """The keys that `outcome` reads."""
 
 _NAMES: Final = {
@@ -52,6 +55,8 @@ _OUTCOME_OF: Final = {name: outcome for outcome, names in _NAMES.items() for nam
 _LONGEST_NAME: Final = 256
 """Characters of an error type that are looked at, from its end: it is a name, not a message."""
 _WORD: Final = re.compile(r"\w+")
+_MESSAGE: Final = re.compile(r"Error code: ([45]\d\d)(?!\d)")
+"""How a message begins that tells a status code."""
 
 
 def outcome(spans: SpanBatch) -> NDArray[np.uint8]:
@@ -97,5 +102,13 @@ def _kind(error_type: str) -> Outcome | None:
 def _status_codes(spans: SpanBatch) -> tuple[Ints, Ints]:
     """What the error type, or else the response, says, below 100 where neither does; the error type alone."""
     columns = [counts(numbers(spans.attributes.get(key), len(spans))) for key in _CODES]
-    code = np.select([column >= 0 for column in columns], columns, default=0)
+    code = np.select([column >= 0 for column in columns], columns, default=_codes_of_messages(spans))
     return np.where(code < 600, code, 0), columns[0]
+
+
+def _codes_of_messages(spans: SpanBatch) -> Ints:
+    """The status code that the message of a span with status ERROR begins with, else 0."""
+    messages = text_of(spans.attributes.get(STATUS_DESCRIPTION), len(spans))
+    found = [_MESSAGE.match(message) for message in messages.values]
+    codes = np.array([*(int(match[1]) if match else 0 for match in found), 0], dtype=np.int64)
+    return np.where(spans.status == STATUS_ERROR, codes[messages.codes], 0)

@@ -8,10 +8,12 @@ An ASGI server (FastAPI, BentoML, KServe) may write a span for every message tha
 it sends or receives. A response that streams has several bodies, and the first
 is sent when the first token is there. A message that never came, since the
 client had gone, has a span without its type. Of a websocket there is no request:
-its messages are as many as its client likes.
+its messages are as many as its client likes. FastAPI by itself writes a span for
+each step instead, which tells nothing of the request, and calls it a
+``ConnectionError`` when the client leaves a response.
 
 Source: OpenTelemetry semantic conventions v1.44, HTTP spans; v1.20 for the old
-names; opentelemetry-instrumentation-asgi 0.66b2.
+names; opentelemetry-instrumentation-asgi 0.66b2; fastapi/telemetry of FastAPI 0.165.
 """
 
 from collections.abc import Callable
@@ -33,6 +35,8 @@ _STATUS_CODES: Final = ("http.response.status_code", "http.status_code")
 _ERROR_TYPE: Final = "error.type"
 _PATHS: Final = ("http.route", "url.path", "http.target")
 _URLS: Final = ("url.full", "http.url")
+FASTAPI: Final = frozenset({"fastapi"})
+"""The scope of what FastAPI writes by itself."""
 
 
 def is_probe(spans: SpanBatch, ignore_routes: tuple[str, ...]) -> Mask:
@@ -87,12 +91,19 @@ def outcome(spans: SpanBatch) -> NDArray[np.uint8]:
         (code == 429, Outcome.RATE_LIMITED),
         (code >= 500, Outcome.ERROR),
         (code >= 400, Outcome.CLIENT_ERROR),
+        (_client_left(spans), Outcome.CANCELLED),
         (failed, Outcome.ERROR),
         ((code >= 100) | (spans.status == STATUS_OK), Outcome.OK),
     )
     conditions, outcomes = zip(*rules, strict=True)
     chosen: NDArray[np.uint8] = np.select(conditions, outcomes, default=Outcome.INCOMPLETE).astype(np.uint8)
     return chosen
+
+
+def _client_left(spans: SpanBatch) -> Mask:
+    """As FastAPI says it of itself."""
+    errors = text_of(spans.attributes.get(_ERROR_TYPE), len(spans))
+    return errors.among({"ConnectionError"}) & spans.scope.among(FASTAPI)
 
 
 def _has_error_type(spans: SpanBatch) -> Mask:
@@ -140,6 +151,7 @@ _PARTS: Final = (
             pattern=r".* (http|websocket) (send|receive)",
         )
     ),
+    Part(match=Match(scopes=FASTAPI, kinds=frozenset({INTERNAL}), pattern=r"fastapi\.\w+")),
 )
 
 HTTP_SERVER: Final = Convention(

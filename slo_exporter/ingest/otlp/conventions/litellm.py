@@ -159,7 +159,12 @@ LITELLM_V2: Final = replace(
     requests=Match(kinds=frozenset({SERVER}), attributes=_IDENTITY, pattern=_OF_A_PROXY),
 )
 
-LITELLM_V2_BY_SCOPE: Final = replace(LITELLM_PROXY, requests=Match(kinds=frozenset({SERVER}), scopes=_SCOPES))
+LITELLM_V2_BY_SCOPE: Final = replace(
+    LITELLM_PROXY,
+    requests=Match(kinds=frozenset({SERVER}), scopes=_SCOPES),
+    # FastAPI's own spans stand around those of version 1; version 2 brings an instrumentation, which silences them.
+    parts=(Part(match=Match(services=_SCOPES, scopes=http_server.FASTAPI)),),
+)
 
 LITELLM_V2_BY_SERVICE: Final = replace(
     LITELLM_PROXY, requests=Match(kinds=frozenset({SERVER}), services=_SCOPES, attributes=_METHODS)

@@ -20,6 +20,8 @@ from slo_exporter.sli.records import View
 
 _USAGE: Final = "mlflow.chat.tokenUsage"
 _MODEL: Final = "mlflow.llm.model"
+_ASKED: Final = "model"
+"""What a call was made with: the only name of the model where nothing answered."""
 _TYPES: Final = ("LLM", "CHAT_MODEL", "EMBEDDING")
 
 MLFLOW: Final = Convention(
@@ -36,8 +38,8 @@ MLFLOW: Final = Convention(
     # The number is in its name: where others are lost it is none the less the first.
     betweens=(Between(field="ttft", ends="mlflow.chunk.item.0"),),
     derived=(Derived(field="inter_token", plus=("e2e",), minus=("ttft",), per_gap=True),),
-    models=(_MODEL,),
-    json_texts=frozenset({_MODEL}),
+    models=(_MODEL, _ASKED),
+    json_texts=frozenset({_MODEL, _ASKED}),
     outcome=outcome,
     also_reads=READS,
 )

@@ -6,19 +6,21 @@ One span a call, named after the library and what it was asked for:
 chunk is an event. The SDK keeps the newest 128 events of a span: where it lost
 any, the first chunk is gone, and the time to it unknown.
 
+In 0.40 a call that failed has no name of its error: the message says the code.
+
 ``gen_ai.operation.name`` says what was asked, ``llm.request.type`` before that;
 the spans of OpenAI's Responses API and of SageMaker had neither. Workflows,
 tasks, agents and tools are spans of the same SDK and ask no model themselves. A
 realtime session is a connection: what is asked within it has spans of its own.
 
-Source: opentelemetry-instrumentation-openai 0.20, 0.44 and 0.62 and its kin for
+Source: opentelemetry-instrumentation-openai 0.20, 0.40, 0.44 and 0.62 and its kin for
 other libraries; opentelemetry-semantic-conventions-ai 0.4 and 0.5.
 """
 
 from dataclasses import replace
 from typing import Final
 
-from slo_exporter.ingest.otlp.conventions.convention import Between, Convention, Part
+from slo_exporter.ingest.otlp.conventions.convention import Between, Convention, Inner, Part
 from slo_exporter.ingest.otlp.conventions.gen_ai import GEN_AI, OPERATIONS
 from slo_exporter.ingest.otlp.conventions.match import CLIENT, INTERNAL, Match
 
@@ -38,6 +40,8 @@ _NAMES: Final = rf"(?!{_SESSION})({'|'.join(_LIBRARIES.split())})(\.\w+)+|\w+\.(
 OPENLLMETRY: Final = replace(
     GEN_AI,
     framework="openllmetry",
+    # A stream that broke off is OK here: another instrumentation of the same call may know better.
+    inner=Inner.LAST,
     requests=Match(texts={_OPERATION: OPERATIONS}, kinds=_KINDS, pattern=_NAMES),
     parts=(Part(match=Match(names=frozenset({_SESSION}), attributes=(_OPERATION,))),),
     betweens=(
