@@ -307,8 +307,8 @@ class FiguresAnswer(Answer):
     )
 
 
-class BreakdownGroup(FiguresAnswer):
-    """The requests that agree in what `by` names; other names are absent."""
+class GroupName(Answer):
+    """What the requests of a group agree in; what was not asked for is absent."""
 
     model: str | None = None
     view: str | None = None
@@ -316,14 +316,23 @@ class BreakdownGroup(FiguresAnswer):
     completion_tokens: str | None = Field(default=None, description="Length of the answer.", examples=[">32k"])
 
 
-class BreakdownAnswer(FiguresAnswer):
-    """Where the time of a service's requests goes."""
+class BreakdownGroup(FiguresAnswer, GroupName):
+    """The requests that agree in what `by` names."""
+
+
+class BreakdownName(Answer):
+    """Which requests a breakdown is of."""
 
     service: str
     view: str = Field(description="Who saw these requests.", examples=["server"])
     window: str = Field(description="As it was asked for.", examples=["1h"])
     from_: Start
     to: End
+
+
+class BreakdownAnswer(FiguresAnswer, BreakdownName):
+    """Where the time of a service's requests goes."""
+
     warnings: list[str] = Field(description="One sentence each.")
     groups: list[BreakdownGroup] = Field(description="What `by` asks for, the most requests first.")
     truncated: bool = Field(description="There are more groups than 100.")
