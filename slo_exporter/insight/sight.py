@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from slo_exporter.sli.records import Layer, Mask, RequestBatch, View
+from slo_exporter.sli.records import LONGEST_SERVICE, Layer, Mask, RequestBatch, View
 
 _HOUR_NS: Final = 3600 * 10**9
 """What was seen longer ago says nothing of now."""
@@ -45,7 +45,9 @@ class Sight:
     def add(self, requests: RequestBatch) -> None:
         """Take note of requests, shadowed ones among them."""
         of_server = requests.view == View.SERVER
-        engines = of_server & (requests.layer == Layer.ENGINE) & requests.framework.among(self._silent)
+        engines = (
+            of_server & np.isin(requests.layer, (Layer.ENGINE, Layer.PREFILL)) & requests.framework.among(self._silent)
+        )
         for service, ended_ns in _newest(requests, engines).items():
             seen = self._of(service, ended_ns)
             if seen is not None:
@@ -71,6 +73,12 @@ class Sight:
 def _newest(requests: RequestBatch, mask: Mask) -> Mapping[str, int]:
     """When the newest request among *mask* of each service ended."""
     rows = np.flatnonzero(mask)
-    codes = requests.service.codes[rows]
-    newest = {int(code): int(requests.end_ns[rows[codes == code]].max()) for code in np.unique(codes)}
-    return {requests.service.values[code]: ended_ns for code, ended_ns in newest.items() if code >= 0}
+    rows = rows[np.argsort(requests.service.codes[rows], kind="stable")]
+    codes, heads = np.unique(requests.service.codes[rows], return_index=True)
+    if not codes.size:
+        return {}
+    newest = np.maximum.reduceat(requests.end_ns[rows], heads)
+    named = (
+        (requests.service.values[code], ended) for code, ended in zip(codes.tolist(), newest.tolist(), strict=True)
+    )
+    return {name: ended for name, ended in named if len(name) <= LONGEST_SERVICE}

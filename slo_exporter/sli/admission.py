@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from slo_exporter.sli.halves import Halves
-from slo_exporter.sli.records import Layer, Mask, Outcome, RequestBatch, View, concat
+from slo_exporter.sli.records import LONGEST_SERVICE, Layer, Mask, Outcome, RequestBatch, View, concat
 from slo_exporter.sli.seen import Seen
 
 MOST_ROLES: Final = 10_000
@@ -97,7 +97,9 @@ class Admission:
             self._halves.note(spans)
             is_behind = self._is_behind(spans)
             alone = spans.take(~is_behind) if is_behind.any() else spans
-            new = _new_rows(alone, self._new_requests(alone), repeated)
+            is_new, prefillers = self._new_requests(alone)
+            tally["unlearnt"] += self._learn(prefillers)
+            new = _new_rows(alone, is_new, repeated)
             tally.update(spans=len(requests) - len(spans), requests=len(alone) - len(new))
             counted.append(self._shadow(new))
             behind.append(spans.take(is_behind))
@@ -128,7 +130,7 @@ class Admission:
 
     def _learn(self, roles: Roles) -> int:
         """Remember what services are; how many roles there is no room for."""
-        new = sorted(roles - self._roles - self._learnt)
+        new = sorted(role for role in roles - self._roles - self._learnt if len(role[0]) <= LONGEST_SERVICE)
         room = MOST_ROLES - len(self._roles) - len(self._learnt)
         self._learnt |= frozenset(new[:room])
         return max(0, len(new) - room)
@@ -137,15 +139,14 @@ class Admission:
         instant = np.zeros(len(requests), dtype=np.int64)
         return self.spans.admit(requests.fingerprint, instant, instant)
 
-    def _new_requests(self, requests: RequestBatch) -> Mask:
-        """Not seen under their id; nor the second half of a request whose first half counted."""
+    def _new_requests(self, requests: RequestBatch) -> tuple[Mask, Roles]:
+        """Which were not seen under their id, nor are half of what counted; what their halves show of services."""
         new, prefillers = self._halves.admit(requests)
-        self._learn(frozenset((service, Role.PREFILL) for service in prefillers))
         rows = np.flatnonzero((requests.request_key != 0) & new)
         if rows.size:
             named = requests.take(rows)
             new[rows] = self.requests.admit(named.request_key, named.start_ns, named.end_ns)
-        return new
+        return new, frozenset((service, Role.PREFILL) for service in prefillers)
 
     def _of_role(self, requests: RequestBatch, role: Role) -> Mask:
         known = [
@@ -165,13 +166,20 @@ class Admission:
         return is_engine
 
     def _shadow(self, requests: RequestBatch) -> RequestBatch:
-        """An engine is silent about failures: of its HTTP spans only those count."""
+        """
+        An engine is silent about failures: of its HTTP spans only those count.
+
+        And of those not the ones that an engine's request tells of, which counts itself.
+        """
         yields = requests.yields
         if not yields.any():
             return requests
+        others = requests.take(~yields)
+        told = np.isin(requests.pair_key, np.concatenate([others.request_key, others.fingerprint]))
+        is_told = yields & (requests.pair_key != 0) & told
         has_engine = self._of_role(requests, Role.ENGINE) | self._of_role(requests, Role.BELOW)
         is_shadow = yields & (requests.outcome == Outcome.OK) & has_engine
-        return replace(requests, shadowed=requests.shadowed | is_shadow)
+        return replace(requests, shadowed=is_told | is_shadow)
 
 
 def _new_rows(requests: RequestBatch, new: Mask, repeated: Counter[str]) -> RequestBatch:

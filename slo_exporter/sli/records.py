@@ -23,6 +23,10 @@ MISSING: int = int(np.iinfo(np.int64).min)
 """Stands for "no value" in every integer column."""
 
 
+LONGEST_SERVICE = 255
+"""Characters of a service's name that is remembered: what is longer is no name."""
+
+
 class View(IntEnum):
     """Who saw the request. Views are counted apart; an SLO names one."""
 
@@ -158,7 +162,11 @@ class RequestBatch:
     layer: NDArray[np.uint8]
     """`Layer`."""
     pair_key: Words
-    """64-bit hash of (trace, request id), which two engines share that serve one request; 0 = none."""
+    """
+    64-bit hash of (trace, request id), which two engines share that serve one request; 0 = none.
+
+    Of an HTTP row the request_key, or else the fingerprint, of the engine's row that tells of the same failure.
+    """
     shadowed: Mask
     """It did yield: counts only for SLOs whose selector names an HTTP attribute."""
     service: Texts

@@ -93,14 +93,13 @@ def test_exports_apart_count_once_where_the_service_says_so(order: tuple[int, in
 
 
 def test_before_the_roles_are_known_the_first_half_may_count() -> None:
-    """It looks like a request for one token; from the second one on its service is known."""
-    bodies = [body([half], SCOPE, name) for half, name in zip(pair(), "ab", strict=True)]
-    again = [
-        body([llm(2000 + start, 2000 + end, {"gen_ai.request.id": "cmpl-2", **values})], SCOPE, name)
+    """It looks like a request for one token; once three pairs came its service is known."""
+    bodies = [
+        body([llm(start + 2000 * pair, end + 2000 * pair, {"gen_ai.request.id": f"r{pair}", **values})], SCOPE, name)
+        for pair in range(5)
         for start, end, values, name in ((0, 200, SHORT, "a"), (250, 1250, {}, "b"))
     ]
-    assert counted(bodies) == 2
-    assert counted([*bodies, *again]) == 3
+    assert counted(bodies) == 5 + 3
 
 
 def test_one_token_alone_is_a_request() -> None:

@@ -9,9 +9,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from process_traces import CLIENT, INTERNAL, MS, SERVER, BodyOf, SpanOf, Trace, explained
 from receiving import READER
 
-from slo_exporter.ingest.otlp.roles import LONGEST_SERVICE, roles_of
+from slo_exporter.ingest.otlp.roles import roles_of
 from slo_exporter.sli.admission import Admission, Role
-from slo_exporter.sli.records import Outcome, View, texts_of
+from slo_exporter.sli.records import LONGEST_SERVICE, Outcome, View, texts_of
 
 RAY, VLLM, OTEL = "ray.serve._private.tracing_utils", "vllm.tracing.otel", "opentelemetry.instrumentation.fastapi"
 POST: Mapping[str, Any] = {"http.method": "POST", "http.status_code": 200, "http.route": "/v1/chat/completions"}
@@ -112,11 +112,60 @@ def test_a_failure_that_server_and_engine_tell_of_is_one(
     bodies = export_body(caller, resource={"service.name": "other"}), export_body(http), export_body(below, scope=VLLM)
     [record] = explained(*bodies).records
     assert (record.framework, record.outcome, record.numbers["completion_tokens"]) == ("vllm", outcome, 35)
-    requests = READER.read(b"".join(bodies), NOON_NS).export.requests
+    export = READER.read(b"".join(bodies), NOON_NS).export
+    requests = Admission([]).admit([(export.requests, export.roles)], 0).requests
     assert sorted(zip(requests.shadowed.tolist(), requests.outcome.tolist(), strict=True)) == [
         (False, outcome),
         (True, outcome),
     ]
+
+
+def test_a_failure_counts_where_its_engine_does_not(trace: Trace, export_body: BodyOf) -> None:
+    """The engine stands behind something that counts, or it only prefilled: the server's row is all there is."""
+    http = trace.span("POST", {**POST, "http.status_code": 500}, kind=SERVER)
+    export = READER.read(export_body(http) + export_body(engine(trace, http), scope=VLLM), NOON_NS).export
+    requests = Admission([("chat", Role.BELOW)]).admit([(export.requests, export.roles)], 0).requests
+    counted = requests.take(~requests.shadowed)
+    assert (counted.framework.at(0), counted.outcome.tolist()) == ("http", [Outcome.ERROR])
+
+
+def test_what_arrives_at_another_service_is_its_own(trace: Trace, export_body: BodyOf) -> None:
+    """A shared engine behind a server of its own: who calls it does not stand for it."""
+    front = trace.span("proxy_http_request D", POST, kind=SERVER)
+    arrived = trace.span("POST", POST, below=front, kind=SERVER)
+    llm = {"service.name": "llm"}
+    bodies = export_body(arrived, resource=llm), export_body(engine(trace, arrived), scope=VLLM, resource=llm)
+    export = READER.read(export_body(front, scope=RAY) + b"".join(bodies), NOON_NS).export
+    assert ("llm", Role.BELOW) not in export.roles
+    requests = Admission([]).admit([(export.requests, export.roles)], 0).requests
+    counted = requests.take(~requests.shadowed)
+    assert sorted(counted.framework.at(row) or "" for row in range(len(counted))) == ["ray_serve", "vllm"]
+
+
+def test_figures_are_those_of_the_call_that_answered(trace: Trace, export_body: BodyOf) -> None:
+    """A second try: the first token came as late as the caller saw it."""
+    proxy = trace.span("Received Proxy Server Request", POST, kind=SERVER, at=(0, 1000))
+    ttft = "gen_ai.response.time_to_first_chunk"
+    tries = [
+        trace.span(
+            "chat a", {**CHAT, ttft: 0.3, "gen_ai.usage.output_tokens": 2}, below=proxy, kind=CLIENT, at=(0, 500)
+        ),
+        trace.span(
+            "chat b", {**CHAT, ttft: 0.1, "gen_ai.usage.output_tokens": 9}, below=proxy, kind=CLIENT, at=(600, 990)
+        ),
+    ]
+    [record] = explained(export_body(proxy, *tries, scope="litellm")).records
+    assert (record.numbers["ttft"], record.numbers["completion_tokens"]) == (700 * MS, 9)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_first_halves_the_later_one_is_the_requests(trace: Trace, export_body: BodyOf, *, turned: bool) -> None:
+    """A second try of the prefill, in whatever order they come."""
+    one = {"gen_ai.usage.completion_tokens": 1}
+    firsts = [engine(trace, values=one, at=(0, 50)), engine(trace, values=one, at=(60, 110))]
+    prefill = export_body(*(firsts[::-1] if turned else firsts), scope=VLLM, resource={"service.name": "a-prefill"})
+    [record] = explained(prefill, export_body(engine(trace, at=(120, 620)), scope=VLLM)).records
+    assert record.numbers["e2e"] == 560 * MS
 
 
 def test_a_call_that_takes_several_requests_fails_by_itself(trace: Trace, export_body: BodyOf) -> None:

@@ -16,6 +16,13 @@ def engine(mark: int, service: str = "worker", layer: Layer = Layer.ENGINE, **mo
     return {"fingerprint": mark, "service": service, "layer": layer, **more}
 
 
+def admit(admission: Admission, make_batch: Callable, *rows: dict[str, object]) -> int:
+    """Commit rows in an export of their own; how many count."""
+    counted = len(admission.admit([(make_batch(list(rows)), NONE)], 0).requests)
+    admission.keep()
+    return counted
+
+
 @pytest.mark.parametrize("layer", Layer)
 def test_what_stands_behind_something_else_does_not_count(make_batch: Callable, layer: Layer) -> None:
     """Engines alone: an HTTP span or a front in the same service is what it was."""
@@ -48,15 +55,14 @@ def half(mark: int, service: str, layer: Layer, tokens: int = 300, pair: int = 7
 
 
 def test_the_second_half_shows_what_the_first_one_was(make_batch: Callable) -> None:
-    """Another service, same id and prompt; from then on first halves do not count."""
+    """Another service, same id and prompt, three times: one may be chance; from then on first halves do not count."""
     admission = Admission([])
-    first = admission.admit([(make_batch([half(1, "p", Layer.PREFILL)]), NONE)], 0)
-    admission.keep()
-    second = admission.admit([(make_batch([half(2, "d", Layer.ENGINE)]), NONE)], 0)
-    admission.keep()
-    later = admission.admit([(make_batch([half(3, "p", Layer.PREFILL, pair=8)]), NONE)], 0)
-    assert (len(first.requests), len(second.requests), len(later.requests)) == (1, 1, 0)
-    assert second.roles == {("p", Role.PREFILL)}
+    pairs = [
+        admit(admission, make_batch, half(2 * number + place, name, layer, pair=number + 1))
+        for number in range(4)
+        for place, (name, layer) in enumerate((("p", Layer.PREFILL), ("d", Layer.ENGINE)), start=1)
+    ]
+    assert pairs == [1, 1, 1, 1, 1, 1, 0, 1]
 
 
 @pytest.mark.parametrize("other", [{"tokens": 299}, {"pair": 8}], ids=["prompt", "id"])
@@ -123,19 +129,13 @@ def test_nothing_is_learnt_of_a_service_without_a_name(make_batch: Callable) -> 
     assert (len(admitted.requests), admitted.roles) == (1, NONE)
 
 
-def admit(admission: Admission, make_batch: Callable, *rows: dict[str, object]) -> int:
-    """Commit rows in an export of their own; how many count."""
-    counted = len(admission.admit([(make_batch(list(rows)), NONE)], 0).requests)
-    admission.keep()
-    return counted
-
-
 def test_a_first_half_that_comes_last_is_no_request(make_batch: Callable) -> None:
     """Its second half counted; and its service is known from then on."""
     admission = Admission([])
-    assert admit(admission, make_batch, half(1, "d", Layer.ENGINE)) == 1
-    assert admit(admission, make_batch, half(2, "p", Layer.PREFILL)) == 0
-    assert admit(admission, make_batch, half(3, "p", Layer.PREFILL, pair=8)) == 0
+    for pair in range(1, 4):
+        assert admit(admission, make_batch, half(2 * pair, "d", Layer.ENGINE, pair=pair)) == 1
+        assert admit(admission, make_batch, half(2 * pair + 1, "p", Layer.PREFILL, pair=pair)) == 0
+    assert admit(admission, make_batch, half(8, "p", Layer.PREFILL, pair=8)) == 0
 
 
 def test_a_half_has_one_other_half(make_batch: Callable) -> None:
@@ -162,14 +162,50 @@ def test_a_refused_first_half_is_forgotten(make_batch: Callable) -> None:
     assert admit(admission, make_batch, half(2, "llm", Layer.ENGINE)) == 1
 
 
-def test_who_writes_more_than_a_token_does_not_only_prefill(make_batch: Callable) -> None:
-    """A small model that is asked first, a large one when its answer does not do: nothing is learnt, or believed."""
+@pytest.mark.parametrize(("longer", "counted"), [(1, 0), (3, 1)])
+def test_who_often_writes_more_than_a_token_does_not_only_prefill(
+    make_batch: Callable, longer: int, counted: int
+) -> None:
+    """A small model that is asked before a large one: its role is not believed; a single try changes nothing."""
     admission = Admission([("small", Role.PREFILL)])
-    assert admit(admission, make_batch, half(1, "small", Layer.PREFILL)) == 0
-    assert admit(admission, make_batch, engine(2, "small", completion_tokens=40)) == 1
-    assert admit(admission, make_batch, half(3, "small", Layer.PREFILL, pair=9)) == 1
-    admitted = admission.admit([(make_batch([half(4, "large", Layer.ENGINE, pair=9)]), NONE)], 0)
-    assert (len(admitted.requests), admitted.roles) == (1, NONE)
+    singles = [half(mark, "small", Layer.PREFILL, pair=mark) for mark in range(1, 16)]
+    assert admit(admission, make_batch, *singles) == 0
+    more = [engine(20 + mark, "small", completion_tokens=40) for mark in range(longer)]
+    assert admit(admission, make_batch, *more) == longer
+    assert admit(admission, make_batch, half(30, "small", Layer.PREFILL, pair=30)) == counted
+
+
+def test_a_prompt_of_unknown_length_is_no_evidence(make_batch: Callable) -> None:
+    """Missing is not equal to missing."""
+    admission = Admission([])
+    first, second = half(1, "llm", Layer.PREFILL), half(2, "llm", Layer.ENGINE)
+    for row in (first, second):
+        del row["prompt_tokens"]
+    assert [admit(admission, make_batch, row) for row in (first, second)] == [1, 1]
+
+
+def test_many_halves_of_one_id_take_no_longer(make_batch: Callable) -> None:
+    """Some are looked at for each; whoever reuses one id for ever holds nobody up."""
+    admission = Admission([])
+    assert admit(admission, make_batch, *(half(mark, "a", Layer.PREFILL) for mark in range(1, 5001))) == 5000
+    assert admit(admission, make_batch, *(half(mark, "b", Layer.ENGINE) for mark in range(5001, 7001))) == 2000
+
+
+def test_a_name_that_is_none_is_not_learnt(make_batch: Callable) -> None:
+    """Names are kept for good."""
+    roles = frozenset({("x" * 256, Role.BELOW), ("y" * 255, Role.BELOW)})
+    assert Admission([]).admit([(make_batch([]), roles)], 0).roles == {("y" * 255, Role.BELOW)}
+
+
+def test_memory_that_was_given_up_comes_back_with_an_undo(make_batch: Callable) -> None:
+    """The names of halves with the halves."""
+    admission = Admission([])
+    assert admit(admission, make_batch, half(1, "llm", Layer.PREFILL)) == 1
+    many = [half(mark, f"s{mark}", Layer.PREFILL, pair=mark) for mark in range(100, 12_000)]
+    for _ in range(2):
+        admission.admit([(make_batch(many), NONE), (make_batch([half(99, "new", Layer.PREFILL, pair=99)]), NONE)], 0)
+        admission.undo()
+    assert admit(admission, make_batch, half(2, "llm", Layer.ENGINE)) == 0
 
 
 def test_a_proxy_hides_its_calls_and_no_engine(make_batch: Callable) -> None:

@@ -125,6 +125,14 @@ class _Pairs:
         return bool(is_same and is_later and is_near and is_after and batch.view[first] == batch.view[second])
 
 
+def nearest(batch: RequestBatch, first: Ints, second: Ints) -> tuple[Ints, Ints]:
+    """Of several first halves of one request, such as a second try, the one that began last."""
+    order = np.lexsort((batch.fingerprint[first], batch.start_ns[first], second))
+    first, second = first[order], second[order]
+    is_last = np.append(second[1:] != second[:-1], True)[: len(second)]
+    return first[is_last], second[is_last]
+
+
 def with_prefill(batch: RequestBatch, first: Ints, second: Ints, told: Provenances | None) -> RequestBatch:
     """The batch in which each second half tells of the whole request."""
     fields = {name: column.copy() for name, column in batch.fields.items()}

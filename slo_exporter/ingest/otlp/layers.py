@@ -16,7 +16,7 @@ from slo_exporter.ingest.otlp.conventions.convention import PREFILL, Inner
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances, derive
 from slo_exporter.ingest.otlp.conventions.parts import requests_above
 from slo_exporter.ingest.otlp.conventions.texts import hash64
-from slo_exporter.ingest.otlp.halves import OF_FIRST_HALF, certain, halves, with_prefill
+from slo_exporter.ingest.otlp.halves import OF_FIRST_HALF, certain, halves, nearest, with_prefill
 from slo_exporter.ingest.otlp.nesting import NOBODY, Every, may_nest, outermost
 from slo_exporter.ingest.otlp.roles import roles_of
 from slo_exporter.ingest.otlp.siblings import with_answers
@@ -58,7 +58,7 @@ def collapse(spans: SpanBatch, every: Every, told: Provenances | None = None) ->
     roles: frozenset[tuple[str, Role]] = frozenset()
     first, second = halves(every.batch, every.prefill)
     if first.size:
-        batch = with_prefill(batch, first, second, told)
+        batch = with_prefill(batch, *nearest(batch, first, second), told)
         owner[first] = second
         roles |= _prefillers(every, first, second)
     if len(owner) > 1 and may_nest(every.conventions):
@@ -68,9 +68,9 @@ def collapse(spans: SpanBatch, every: Every, told: Provenances | None = None) ->
         owner = outer[owner]
         roles |= _behind(every, outer)
     batch = _derived_late(spans, every, batch, told)
-    batch = with_answers(spans, every.rows, batch, owner == np.arange(len(owner)))
     is_alone = owner == np.arange(len(owner))
     owner[is_alone & (~every.says("counts") | certain(every.prefill))] = NOBODY
+    batch = with_answers(spans, every.rows, batch, owner == np.arange(len(owner)))
     return Collapsed(batch=batch, owner=owner, roles=roles)
 
 
@@ -107,12 +107,15 @@ def _filled(every: Every, batch: RequestBatch, outer: Ints, depth: Ints, told: P
     _forget(every, fields, outer, depth)
     model, request_key, outcome = batch.model.codes.copy(), batch.request_key.copy(), batch.outcome.copy()
     for level in range(1, int(depth.max(initial=0)) + 1):
-        rows = np.flatnonzero(depth == level)
+        answers, later = _answers(every, batch, outer, depth == level)
+        rows = np.flatnonzero(answers)
         rows = rows[np.argsort(outer[rows], kind="stable")]
         owners, heads = np.unique(outer[rows], return_index=True)
         is_half = certain(every.prefill)[rows]
         for name, column in fields.items():
             tells = column[rows] if name in OF_FIRST_HALF else np.where(is_half, MISSING, column[rows])
+            if name == "ttft":
+                tells = np.where(tells == MISSING, MISSING, tells + later[rows])
             if name == "completion_tokens":
                 tells = shared_out(tells, outer[rows], batch.request_key[rows])
             known = combined_values(name, tells, heads)
@@ -138,6 +141,30 @@ def _forget(every: Every, fields: Mapping[str, Ints], outer: Ints, depth: Ints) 
             column = fields[name]
             told_of = np.unique(outer[(depth > 0) & (column != MISSING)])
             column[told_of[every.of[told_of] == number]] = MISSING
+
+
+def _answers(every: Every, batch: RequestBatch, outer: Ints, rows: Mask) -> tuple[Mask, Ints]:
+    """
+    Of inner *rows* of one depth those whose figures are the request's, and how much later than the first they began.
+
+    Where the last one says how it ended, it is also the one that answered, of each
+    framework, with what shares its request id; first halves tell what they tell.
+    """
+    later = np.zeros(len(outer), dtype=np.int64)
+    is_last = np.array([convention.inner is Inner.LAST for convention in every.conventions])[every.of]
+    tried = np.flatnonzero(rows & is_last[outer] & ~certain(every.prefill))
+    if not tried.size:
+        return rows, later
+    framework = hash64(batch.framework)
+    order = tried[np.lexsort((batch.fingerprint[tried], batch.end_ns[tried], framework[tried], outer[tried]))]
+    opens = np.ones(len(order), dtype=np.bool_)
+    opens[1:] = (outer[order[1:]] != outer[order[:-1]]) | (framework[order[1:]] != framework[order[:-1]])
+    heads, group = np.flatnonzero(opens), np.cumsum(opens) - 1
+    last = order[np.append(heads[1:], len(order)) - 1][group]
+    later[order] = batch.start_ns[order] - np.minimum.reduceat(batch.start_ns[order], heads)[group]
+    answers, key = rows.copy(), batch.request_key
+    answers[order] = (order == last) | ((key[order] != 0) & (key[order] == key[last]))
+    return answers, later
 
 
 def _first_known(column: NDArray[np.generic], rows: Ints, outer: Ints, nothing: int) -> None:

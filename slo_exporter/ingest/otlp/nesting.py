@@ -15,7 +15,7 @@ from slo_exporter.ingest.otlp.conventions.convention import Convention
 from slo_exporter.ingest.otlp.conventions.parts import requests_above
 from slo_exporter.ingest.otlp.conventions.texts import hash64
 from slo_exporter.ingest.otlp.spans import SpanBatch, ValueKind
-from slo_exporter.sli.records import Ints, Layer, Mask, RequestBatch
+from slo_exporter.sli.records import Ints, Layer, Mask, RequestBatch, View
 
 _REMOTE: Final = (2, 3, 4, 5)
 """OTLP SpanKind of what crosses from one program to another."""
@@ -87,7 +87,9 @@ def _taken_in_by(spans: SpanBatch, every: Every) -> Ints:
         taken = rule.takes_in(outer, open_rows)
         owner[open_rows[taken]] = outer[taken]
         # What another view tells of is a call of its own, and so is whatever is below it.
-        goes_on = ~taken & (every.batch.view[outer] == every.batch.view[open_rows])
+        goes_on = (
+            ~taken & (every.batch.view[outer] == every.batch.view[open_rows]) & ~rule.arrives(outer, parent[outer])
+        )
         candidate[open_rows] = np.where(goes_on, parent[outer], NOBODY)
     return owner
 
@@ -113,12 +115,18 @@ class _Rule:
         self._framework = hash64(batch.framework)
         self._counts, self._nests = every.says("counts"), every.says("nests")
 
+    def arrives(self, row: Ints, above: Ints) -> Mask:
+        """Row by row: an HTTP request that another service sent, which is the one above it."""
+        arrives: Mask = (self._layer[row] == Layer.HTTP) & (above >= 0) & (self._service[row] != self._service[above])
+        return arrives
+
     def takes_in(self, outer: Ints, inner: Ints) -> Mask:
         """Row by row: the outer one takes the inner one in."""
         is_own_service = self._service[outer] == self._service[inner]
         is_engine = np.isin(self._layer[inner], (Layer.ENGINE, Layer.PREFILL))
         is_its_http = (self._layer[inner] == Layer.HTTP) & is_own_service
-        in_front = (self._layer[outer] == Layer.FRONT) & (is_engine | is_its_http)
+        is_behind = is_engine & (is_own_service | (self._view[outer] == View.SERVER))
+        in_front = (self._layer[outer] == Layer.FRONT) & (is_behind | is_its_http)
         of_its_own = ~self._counts[inner] & (self._framework[outer] == self._framework[inner])
         nested = self._nests[outer] & self._nests[inner] & is_own_service
         taken: Mask = (self._view[outer] == self._view[inner]) & (in_front | of_its_own | nested)

@@ -194,7 +194,7 @@ def _prefill(spans: SpanBatch, convention: Convention) -> NDArray[np.uint8]:
 
 def _maybe_prefill(batch: RequestBatch, prefill: NDArray[np.uint8]) -> RequestBatch:
     """The batch with those marked that may be first halves of requests."""
-    is_maybe = prefill == MAY_BE_PREFILL
+    is_maybe = (prefill == MAY_BE_PREFILL) & (batch.layer == Layer.ENGINE)
     return replace(batch, layer=np.where(is_maybe, np.uint8(Layer.PREFILL), batch.layer)) if is_maybe.any() else batch
 
 

@@ -8,10 +8,8 @@ import numpy as np
 from slo_exporter.ingest.otlp.claims import Claim
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import FRONT_OF, Role, Roles
-from slo_exporter.sli.records import Ints, Layer, Texts, View
+from slo_exporter.sli.records import LONGEST_SERVICE, Ints, Layer, Texts, View
 
-LONGEST_SERVICE: Final = 255
-"""Characters. A service is remembered for good, so what is no name is not learnt."""
 _UNNAMED: Final = "unknown_service"
 """How SDKs, and we, call a service without a name; some add the name of a program."""
 

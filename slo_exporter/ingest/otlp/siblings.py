@@ -20,10 +20,11 @@ _ENGINES = (Layer.ENGINE, Layer.PREFILL, Layer.FRONT)
 
 def with_answers(spans: SpanBatch, spans_of: Ints, batch: RequestBatch, stands: Mask) -> RequestBatch:
     """
-    The batch in which an engine's row tells of the failure that its server answered, once.
+    The batch in which an engine's row tells of the failure that its server answered.
 
-    The server's row then counts for SLOs that select on HTTP alone. An HTTP request
-    for which an engine served several requests is one of its own.
+    The server's row names it: where the engine's row counts, that one does for SLOs
+    that select on HTTP alone. An HTTP request for which an engine served several
+    requests is one of its own.
 
     Args:
         spans: of one export.
@@ -76,16 +77,20 @@ def _call(batch: RequestBatch, rows: Ints, parents: Words) -> Words:
 
 def _is_alone(batch: RequestBatch, engines: Ints, servers: Ints) -> Mask:
     """Engines' rows whose server answered no other request than this one."""
-    ids = np.where(batch.request_key[engines] == 0, batch.fingerprint[engines], batch.request_key[engines])
+    ids = _ids(batch, engines)
     distinct = np.unique(np.stack([servers.astype(np.uint64), ids]), axis=1)
     answered, requests = np.unique(distinct[0], return_counts=True)
     alone: Mask = np.isin(servers, answered[requests == 1].astype(np.int64))
     return alone
 
 
+def _ids(batch: RequestBatch, engines: Ints) -> Words:
+    return np.where(batch.request_key[engines] == 0, batch.fingerprint[engines], batch.request_key[engines])
+
+
 def _answered(batch: RequestBatch, engines: Ints, servers: Ints) -> RequestBatch:
-    outcome, shadowed = batch.outcome.copy(), batch.shadowed.copy()
+    outcome, pair_key = batch.outcome.copy(), batch.pair_key.copy()
     knows_nothing = np.isin(outcome[engines], (Outcome.OK, Outcome.INCOMPLETE))
     outcome[engines[knows_nothing]] = outcome[servers[knows_nothing]]
-    shadowed[servers] = True
-    return replace(batch, outcome=outcome, shadowed=shadowed)
+    pair_key[servers] = _ids(batch, engines)
+    return replace(batch, outcome=outcome, pair_key=pair_key)

@@ -161,7 +161,7 @@ class Convention:
     parts_first: frozenset[str] = frozenset()
     """Fields of which an attribute tells less exactly than parts do."""
     inner_first: frozenset[str] = frozenset()
-    """Fields of which the spans that it took in tell more than it does."""
+    """Fields that inner rows tell better, where they tell them."""
     betweens: tuple[Between, ...] = ()
     """Number fields from events, in order of precedence."""
     derived: tuple[Derived, ...] = ()

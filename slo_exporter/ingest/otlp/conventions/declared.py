@@ -16,7 +16,7 @@ from slo_exporter.config.model_names import ASKED
 from slo_exporter.config.settings import Settings
 from slo_exporter.config.values import shown
 from slo_exporter.ingest.otlp.conventions import gen_ai_errors, http_server
-from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Part, Source
+from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived, Inner, Part, Source
 from slo_exporter.ingest.otlp.conventions.fill import Fill, Measured
 from slo_exporter.ingest.otlp.conventions.match import Match
 from slo_exporter.ingest.otlp.conventions.records import Declared
@@ -137,6 +137,7 @@ def _extended(base: Convention, form: ConventionForm) -> Convention:
         framework=form.name,
         view=base.view if form.view is None else form.view,
         layer=_layer(base, form),
+        inner=Inner.LAST if form.front else base.inner,
         requests=requests,
         engine_scopes=_engine_scopes(base, form),
         parts=(*_parts(form.parts), *base.parts),
