@@ -51,7 +51,7 @@ _KEEP_FINE: Final = FINE_S // _MINUTE_S + 2 * _COARSE
 _KEEP: Final = LONGEST_S // _MINUTE_S + 2 * _COARSE
 _AHEAD: Final = 30
 """Minutes that a slot may be ahead of what comes; further on, the clock was wrong when it was made."""
-_PENDING: Final = 1 << 12
+_PENDING: Final = 1 << 11
 """Records put aside until they are folded in: less than a mebibyte, and a few ms of work."""
 _KEY: Final = (1 << 32) - 1
 _SLOT_BYTES: Final = 512
