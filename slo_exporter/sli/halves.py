@@ -14,16 +14,24 @@ from typing import Final
 
 import numpy as np
 
-from slo_exporter.sli.records import LONGEST_SERVICE, MISSING, Ints, Layer, Mask, RequestBatch, Texts, Words
+from slo_exporter.sli.records import (
+    LONGEST_SERVICE,
+    MISSING,
+    UNKNOWN_SERVICE,
+    Ints,
+    Layer,
+    Mask,
+    RequestBatch,
+    Texts,
+    Words,
+)
 
-_UNNAMED: Final = "unknown_service"
-"""Of services without a name nothing is learnt: everything else without one would be hidden with it."""
 _MOST: Final = 10_000
 """Halves remembered: the other one follows within seconds. As many services, by name."""
 _MOST_LOOKED_AT: Final = 16
 """Halves with one id that are looked at for another one, the newest."""
-_EARLIEST_NS: Final = 1_000_000_000
-_LATEST_NS: Final = 2_000_000_000
+EARLIEST_NS: Final = 1_000_000_000
+AT_ONCE_NS: Final = 2_000_000_000
 """A second half starts so long before the first one did, its clock being off, or so long after its end."""
 _PAIRS: Final = 3
 """Pairs that show what a service is: one may be chance."""
@@ -142,7 +150,8 @@ class Halves:
     def _prefillers(self, found: Counter[str]) -> frozenset[str]:
         """Of services with further pairs those that are known by now."""
         for name, size in found.items():
-            if not name.startswith(_UNNAMED):
+            # Of services without a name nothing is learnt: everything else without one would be hidden with it.
+            if not name.startswith(UNKNOWN_SERVICE):
                 self._count(self._pairs, name, size)
         return frozenset(name for name in found if self._pairs[name] >= _PAIRS and not self._writes(name))
 
@@ -197,4 +206,4 @@ class Halves:
 
 
 def _follows(start_ns: int, first_start_ns: int, first_end_ns: int) -> bool:
-    return bool(first_start_ns - _EARLIEST_NS <= start_ns <= first_end_ns + _LATEST_NS)
+    return bool(first_start_ns - EARLIEST_NS <= start_ns <= first_end_ns + AT_ONCE_NS)

@@ -23,6 +23,13 @@ MISSING: int = int(np.iinfo(np.int64).min)
 """Stands for "no value" in every integer column."""
 
 
+UNKNOWN_SERVICE = "unknown_service"
+"""
+Stands for a service.name that is missing, empty or no text.
+
+SDKs call a service so too, some with the name of a program behind it.
+Source: OpenTelemetry semantic conventions, resource attribute ``service.name``.
+"""
 LONGEST_SERVICE = 255
 """Characters of a service's name that is remembered: what is longer is no name."""
 

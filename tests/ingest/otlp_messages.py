@@ -9,8 +9,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.conventions.registry import CONVENTIONS
-from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.ingest.otlp.walk import EXCEPTION, EXCEPTION_TYPE, STATUS_DESCRIPTION
+from slo_exporter.ingest.otlp.spans import EXCEPTION, EXCEPTION_TYPE, STATUS_DESCRIPTION, SpanBatch
 
 LATENESS_NS = 600 * SECOND_NS
 KEYS = sorted({key for convention in CONVENTIONS for key in convention.keys} | {"k", "service.name", "unread"})

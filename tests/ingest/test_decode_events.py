@@ -18,8 +18,7 @@ from slo_exporter.ingest.otlp.columns import LIST_CHARACTERS, LIST_ELEMENTS, lis
 from slo_exporter.ingest.otlp.decode import Keys, decode
 from slo_exporter.ingest.otlp.decode_json import decode_json
 from slo_exporter.ingest.otlp.refusals import Refusals
-from slo_exporter.ingest.otlp.spans import SpanBatch, ValueKind
-from slo_exporter.ingest.otlp.walk import EXCEPTION_TYPE, STATUS_DESCRIPTION
+from slo_exporter.ingest.otlp.spans import EXCEPTION_TYPE, STATUS_DESCRIPTION, SpanBatch, ValueKind
 from slo_exporter.sli.records import MISSING
 
 SpanOf = Callable[..., Span]

@@ -1,6 +1,7 @@
 """Doubts are counted in bounded memory."""
 
-from slo_exporter.ingest.otlp.doubt_counts import LONGEST_NAME, MOST_SERVICES, OTHER, Doubt, Doubts
+from slo_exporter.ingest.otlp.doubt_counts import MOST_SERVICES, Doubt, Doubts
+from slo_exporter.insight.labels import LONGEST_LABEL, OTHER
 
 
 def test_doubts_add_up_by_service_and_reason() -> None:
@@ -25,4 +26,4 @@ def test_a_long_name_is_cut() -> None:
     """As every label is."""
     doubts = Doubts()
     doubts.add({("x" * 1000, Doubt.LATE): 1})
-    assert doubts.counts() == {("x" * LONGEST_NAME, "late"): 1}
+    assert doubts.counts() == {("x" * LONGEST_LABEL, "late"): 1}

@@ -9,10 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slo_exporter.ingest.otlp.spans import Attribute, ValueKind
-from slo_exporter.sli.records import MISSING, Ints, Mask, Texts, Words, missing_texts, texts_of
-
-UNKNOWN_SERVICE: Final = "unknown_service"
-"""Stands for a service.name that is missing, empty or no text."""
+from slo_exporter.sli.records import MISSING, UNKNOWN_SERVICE, Ints, Mask, Texts, Words, missing_texts, texts_of
 
 Value = float | str
 """A readable value: int and bool are kinds of float here."""

@@ -26,8 +26,8 @@ from slo_exporter.ingest.otlp.columns import LIST_ELEMENTS, Cells, list_text
 from slo_exporter.ingest.otlp.envelope import opened, resources_of
 from slo_exporter.ingest.otlp.errors import MalformedError, TooLargeError
 from slo_exporter.ingest.otlp.refusals import LARGEST_PART, Refusals
-from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.ingest.otlp.walk import EXCEPTION, EXCEPTION_TYPE, MOST_PARTS, NO_LISTS, NO_PARENT, Walk, small
+from slo_exporter.ingest.otlp.spans import EXCEPTION, EXCEPTION_TYPE, SpanBatch
+from slo_exporter.ingest.otlp.walk import MOST_PARTS, NO_LISTS, NO_PARENT, Walk, small
 
 _EMPTY_PARTS: Final = (b"\x0a\x00", b"\x12\x00", b"\x1a\x00")
 """Empty resources, heads, scopes, spans, schema URLs: even as bytes each takes twenty times its size."""

@@ -50,8 +50,8 @@ from slo_exporter.ingest.otlp.json_parts import (
 from slo_exporter.ingest.otlp.json_shape import check_shape
 from slo_exporter.ingest.otlp.json_values import FieldError, double, enum, fixed64, id_bytes, int64, uint32
 from slo_exporter.ingest.otlp.refusals import LARGEST_PART, Refusals
-from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.ingest.otlp.walk import EXCEPTION, EXCEPTION_TYPE, NO_LISTS, NO_PARENT, Walk, small
+from slo_exporter.ingest.otlp.spans import EXCEPTION, EXCEPTION_TYPE, SpanBatch
+from slo_exporter.ingest.otlp.walk import NO_LISTS, NO_PARENT, Walk, small
 
 SNAKE_CASE: Final = "snake_case"
 """A body with fields such as ``trace_id``, however many."""

@@ -10,12 +10,10 @@ from enum import StrEnum
 from threading import Lock
 from typing import Final
 
+from slo_exporter.insight.labels import OTHER, cut
+
 MOST_SERVICES: Final = 500
 """Services told apart; the others are `OTHER`."""
-LONGEST_NAME: Final = 128
-"""Characters of a service's name that are kept."""
-OTHER: Final = "_other"
-"""Stands for every service past the limit."""
 
 
 class Doubt(StrEnum):
@@ -66,7 +64,7 @@ class Doubts:
             return dict(self._counts)
 
     def _known(self, service: str) -> str:
-        name = service[:LONGEST_NAME]
+        name = cut(service)
         if name not in self._services and len(self._services) >= MOST_SERVICES:
             return OTHER
         self._services.add(name)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from slo_exporter.ingest.otlp.conventions.convention import NOT_PREFILL, PREFILL
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances
 from slo_exporter.ingest.otlp.conventions.texts import hash64
+from slo_exporter.sli.halves import AT_ONCE_NS, EARLIEST_NS
 from slo_exporter.sli.records import MISSING, Ints, Layer, Mask, RequestBatch
 
 _OF_FIRST: Final = ("queue", "preprocess", "prefill")
@@ -26,11 +27,8 @@ _OF_FIRST: Final = ("queue", "preprocess", "prefill")
 _OF_EITHER: Final = ("prompt_tokens", "cached_tokens")
 OF_FIRST_HALF: Final = frozenset((*_OF_FIRST, *_OF_EITHER))
 """What a first half tells of the whole request."""
-_EARLIEST_NS: Final = 1_000_000_000
-"""The second half may start so long before the first one did: its clock is off."""
 _LATEST_NS: Final = 60_000_000_000
-_AT_ONCE_NS: Final = 2_000_000_000
-"""It starts so long after the end of one that is certainly a first half, or that may be one."""
+"""It starts so long after the end of what is certainly a first half; at once after what may be one."""
 _MOST_LOOKED_AT: Final = 64
 """Rows with one id that are looked at for each first half: one, or the children of ``n > 1``."""
 
@@ -82,7 +80,7 @@ class _Pairs:
             one = int(key[row])
             if row in taken or one not in of_key:
                 continue
-            at = bisect_left(starts[one], int(start[row]) - _EARLIEST_NS)
+            at = bisect_left(starts[one], int(start[row]) - EARLIEST_NS)
             near = [other for other in of_key[one][at : at + _MOST_LOOKED_AT] if self._go_together(row, other)]
             near = [other for other in near if self._prefill[other] == NOT_PREFILL] or near
             if near:
@@ -117,8 +115,8 @@ class _Pairs:
         if first == second or self._framework[first] != self._framework[second]:
             return False
         is_same = tokens[first] == tokens[second] or MISSING in (tokens[first], tokens[second])
-        latest = _LATEST_NS if self._prefill[first] == PREFILL else _AT_ONCE_NS
-        is_later = batch.start_ns[second] >= batch.start_ns[first] - _EARLIEST_NS
+        latest = _LATEST_NS if self._prefill[first] == PREFILL else AT_ONCE_NS
+        is_later = batch.start_ns[second] >= batch.start_ns[first] - EARLIEST_NS
         is_near = batch.start_ns[second] <= batch.end_ns[first] + latest
         # Two that look alike are children of one request, unless the one follows the other.
         is_after = self._prefill[second] == NOT_PREFILL or batch.start_ns[second] >= batch.end_ns[first]

@@ -75,7 +75,7 @@ def _taken_in_by(spans: SpanBatch, every: Every) -> Ints:
     """Per row the nearest one above it that takes it in, else itself."""
     place = np.full(len(spans) + 1, NOBODY)
     place[every.rows] = np.arange(len(every.rows))
-    above = requests_above(spans, every.rows, np.flatnonzero(_parts_requests(spans, every)))[every.rows]
+    above = requests_above(spans, every.rows, np.flatnonzero(_begins_another(spans, every)))[every.rows]
     parent = np.where(above >= 0, place[above], NOBODY)
     rule = _Rule(every)
     owner, candidate = np.arange(len(parent)), parent.copy()
@@ -94,16 +94,16 @@ def _taken_in_by(spans: SpanBatch, every: Every) -> Ints:
     return owner
 
 
-def _parts_requests(spans: SpanBatch, every: Every) -> Mask:
-    """Spans that nobody knows and below which another request begins: calls of others, and what agents and tools do."""
+def _begins_another(spans: SpanBatch, every: Every) -> Mask:
+    """Spans that nobody knows and below which another request begins: calls of other programs, agents and tools."""
     is_remote = np.isin(spans.kind, _REMOTE)
     acts = [
         spans.attributes[key].words().among(texts) if texts else spans.attributes[key].kind != ValueKind.ABSENT
         for key, texts in _ACTORS.items()
         if key in spans.attributes
     ]
-    parts: Mask = every.unclaimed & np.logical_or.reduce([is_remote, *acts])
-    return parts
+    begins: Mask = every.unclaimed & np.logical_or.reduce([is_remote, *acts])
+    return begins
 
 
 class _Rule:

@@ -1,17 +1,13 @@
 """What the spans of an export show of the services that they are of."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import numpy as np
 
 from slo_exporter.ingest.otlp.claims import Claim
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import FRONT_OF, Role, Roles
-from slo_exporter.sli.records import LONGEST_SERVICE, Ints, Layer, Texts, View
-
-_UNNAMED: Final = "unknown_service"
-"""How SDKs, and we, call a service without a name; some add the name of a program."""
+from slo_exporter.sli.records import LONGEST_SERVICE, UNKNOWN_SERVICE, Ints, Layer, Texts, View
 
 
 def roles_shown(spans: SpanBatch, claims: Sequence[Claim], engine_scopes: tuple[str, ...]) -> Roles:
@@ -43,10 +39,12 @@ def roles_of(services: Texts, codes: Iterable[int], role: Role) -> Roles:
     Nor is it learnt of a service without a name that what it does is counted by
     another: everything else without a name would be hidden with it.
     """
-    names = [services.values[code] for code in codes if code >= 0]
-    is_for_all = role is Role.ENGINE
+    names = (services.values[code] for code in codes if code >= 0)
+    hides_nobody = role is Role.ENGINE
     return frozenset(
-        (name, role) for name in names if len(name) <= LONGEST_SERVICE and (is_for_all or not name.startswith(_UNNAMED))
+        (name, role)
+        for name in names
+        if len(name) <= LONGEST_SERVICE and (hides_nobody or not name.startswith(UNKNOWN_SERVICE))
     )
 
 

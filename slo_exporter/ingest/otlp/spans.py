@@ -8,11 +8,28 @@ Row i of every column is the same span.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slo_exporter.sli.records import Ints, Mask, Texts, Words, concat_texts
+
+STATUS_DESCRIPTION: Final = "otel.status_description"
+"""
+Stands for the status message of a span; a span without one has no value.
+
+Source: the OpenTelemetry specification, "Transformation to non-OTLP formats": the
+attribute of exporters to formats that have no such field.
+"""
+EXCEPTION_TYPE: Final = "exception.type"
+"""
+Stands for the attribute of that name of the last event named `EXCEPTION`, if it is text.
+
+Source: OpenTelemetry semantic conventions, "Exceptions on spans".
+"""
+EXCEPTION: Final = "exception"
+"""Name of the event that records an exception."""
 
 
 class ValueKind(IntEnum):

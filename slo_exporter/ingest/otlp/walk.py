@@ -25,7 +25,7 @@ from slo_exporter.ingest.otlp.columns import (
 )
 from slo_exporter.ingest.otlp.errors import TooLargeError
 from slo_exporter.ingest.otlp.refusals import FUTURE_NS, LARGEST_PART, LOCATIONS_TOLD, Limits, Refusals
-from slo_exporter.ingest.otlp.spans import SpanBatch
+from slo_exporter.ingest.otlp.spans import EXCEPTION, EXCEPTION_TYPE, STATUS_DESCRIPTION, SpanBatch
 from slo_exporter.sli.records import Texts, texts_of
 
 MOST_PARTS: Final = 2**19
@@ -34,22 +34,6 @@ MOST_PARTS: Final = 2**19
 NO_PARENT: Final = bytes(8)
 NO_LISTS: Final[frozenset[str]] = frozenset()
 """Of resources no list is read."""
-
-STATUS_DESCRIPTION: Final = "otel.status_description"
-"""
-Stands for the status message of a span; a span without one has no value.
-
-Source: the OpenTelemetry specification, "Transformation to non-OTLP formats": the
-attribute of exporters to formats that have no such field.
-"""
-EXCEPTION_TYPE: Final = "exception.type"
-"""
-Stands for the attribute of that name of the last event named `EXCEPTION`, if it is text.
-
-Source: OpenTelemetry semantic conventions, "Exceptions on spans".
-"""
-EXCEPTION: Final = "exception"
-"""Name of the event that records an exception."""
 
 _SERVICE: Final = "service.name"
 _INTERNAL: Final = 1

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from slo_exporter.ingest.otlp.conventions.convention import STATUS_ERROR
 from slo_exporter.ingest.otlp.conventions.numbers import counts, numbers
 from slo_exporter.ingest.otlp.conventions.texts import first_known, text_of
-from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.ingest.otlp.walk import EXCEPTION_TYPE, STATUS_DESCRIPTION
+from slo_exporter.ingest.otlp.spans import EXCEPTION_TYPE, STATUS_DESCRIPTION, SpanBatch
 from slo_exporter.sli.records import Ints, Mask, Outcome, Texts
 
 _ERROR_TYPE: Final = "error.type"

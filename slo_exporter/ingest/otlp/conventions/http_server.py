@@ -26,10 +26,10 @@ from slo_exporter.ingest.otlp.conventions.convention import STATUS_ERROR, STATUS
 from slo_exporter.ingest.otlp.conventions.fill import Fill, Measured
 from slo_exporter.ingest.otlp.conventions.match import INTERNAL, SERVER, Match
 from slo_exporter.ingest.otlp.conventions.numbers import counts, numbers
+from slo_exporter.ingest.otlp.conventions.parts import identity
 from slo_exporter.ingest.otlp.conventions.texts import text_of
 from slo_exporter.ingest.otlp.spans import SpanBatch, ValueKind
 from slo_exporter.sli.records import Ints, Layer, Mask, Outcome, Words
-from slo_exporter.sli.seen import mix
 
 _STATUS_CODES: Final = ("http.response.status_code", "http.status_code")
 _ERROR_TYPE: Final = "error.type"
@@ -136,7 +136,7 @@ def bodies_of_whole_responses(spans: SpanBatch, rows: Ints) -> tuple[Ints, Ints]
 
 def _above(spans: SpanBatch, rows: Ints) -> Words:
     """What the spans at *rows* are children of."""
-    return mix(spans.trace_id[rows, 0], spans.trace_id[rows, 1], spans.parent_id[rows])
+    return identity(spans, spans.parent_id)[rows]
 
 
 _FIRST_BODY: Final = Fill("ttft", Measured.UNTIL_FIRST, bodies_of_whole_responses, at_least=2)

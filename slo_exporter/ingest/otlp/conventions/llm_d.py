@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from slo_exporter.ingest.otlp.conventions.convention import MODEL_KEYS, STATUS_ERROR, Convention, Part
 from slo_exporter.ingest.otlp.conventions.match import SERVER, Match
 from slo_exporter.ingest.otlp.conventions.texts import text_of
-from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.ingest.otlp.walk import STATUS_DESCRIPTION
+from slo_exporter.ingest.otlp.spans import STATUS_DESCRIPTION, SpanBatch
 from slo_exporter.sli.records import Outcome, View
 
 _SCOPES: Final = ("llm-d", "github.com/llm-d/", "gateway-api-inference-extension")

@@ -38,8 +38,8 @@ def requests_above(spans: SpanBatch, requests: Ints, walls: Ints | None = None) 
     if walls is not None:
         stops[walls] = True
     order = np.argsort(~stops[:nowhere], kind="stable")  # of spans that share an id a request comes first
-    ids, first = np.unique(_identity(spans, spans.span_id)[order], return_index=True)
-    parents = _identity(spans, spans.parent_id)
+    ids, first = np.unique(identity(spans, spans.span_id)[order], return_index=True)
+    parents = identity(spans, spans.parent_id)
     at = np.minimum(np.searchsorted(ids, parents), len(ids) - 1)
     above = np.append(np.where(ids[at] == parents, order[first[at]], nowhere), nowhere)
     points_at = np.where(stops, np.arange(nowhere + 1), above)
@@ -73,11 +73,11 @@ def measured(spans: SpanBatch, fill: Fill, parts: SpanBatch) -> Ints:
     if fill.measured is Measured.TIME:
         return time_in_parts(spans, parts)
     parts = parts.take(parts.start_ns <= parts.end_ns)
-    owners, column = _identity(spans, spans.span_id), np.full(len(spans), MISSING, dtype=np.int64)
+    owners, column = identity(spans, spans.span_id), np.full(len(spans), MISSING, dtype=np.int64)
     if not len(parts):
         return column
     is_first = fill.measured is Measured.UNTIL_FIRST
-    parents = _identity(parts, parts.parent_id)
+    parents = identity(parts, parts.parent_id)
     order = np.argsort(parents, kind="stable")
     distinct, heads, sizes = np.unique(parents[order], return_index=True, return_counts=True)
     instants = (
@@ -99,15 +99,16 @@ def time_in_parts(spans: SpanBatch, parts: SpanBatch) -> Ints:
     and one whose parent is no row of *spans* has nobody to fill.
     """
     parts = parts.take(parts.start_ns <= parts.end_ns)
-    owners = _identity(spans, spans.span_id)
+    owners = identity(spans, spans.span_id)
     if not len(parts):
         return np.full(len(owners), MISSING, dtype=np.int64)
-    parents, times = _unions(_identity(parts, parts.parent_id), parts.start_ns, parts.end_ns)
+    parents, times = _unions(identity(parts, parts.parent_id), parts.start_ns, parts.end_ns)
     at = np.minimum(np.searchsorted(parents, owners), len(parents) - 1)
     return known_only((parents[at] == owners) & (times[at] < LONGEST_NS), times[at])
 
 
-def _identity(spans: SpanBatch, span_id: Words) -> Words:
+def identity(spans: SpanBatch, span_id: Words) -> Words:
+    """A 64-bit hash of the trace of each span and of *span_id*, its own or its parent's."""
     return mix(spans.trace_id[:, 0], spans.trace_id[:, 1], span_id)
 
 
@@ -141,6 +142,6 @@ def orphaned(parts: SpanBatch) -> tuple[Ints, Ints]:
     if not rows.size:
         return rows, rows
     parts = parts.take(rows)
-    owners = _identity(parts, parts.parent_id)
+    owners = identity(parts, parts.parent_id)
     _, times = _unions(owners, parts.start_ns, parts.end_ns)
     return rows[np.unique(owners, return_index=True)[1]], times

@@ -40,7 +40,7 @@ from slo_exporter.ingest.otlp.conventions.fill import Fill, Measured
 from slo_exporter.ingest.otlp.conventions.match import Match
 from slo_exporter.ingest.otlp.conventions.numbers import counts, numbers
 from slo_exporter.ingest.otlp.conventions.texts import text_of
-from slo_exporter.ingest.otlp.spans import SpanBatch
+from slo_exporter.ingest.otlp.spans import STATUS_DESCRIPTION, SpanBatch
 from slo_exporter.sli.records import MISSING, Ints, Layer, Mask, Outcome
 from slo_exporter.sli.seen import mix
 
@@ -59,7 +59,6 @@ _BEFORE_QUEUE: Final = frozenset({"request_process", "prefill_bootstrap"})
 """Where one of these ends, the queue begins: up to 0.5.9 within the slice of prefill that begins there."""
 _FINISH: Final = "gen_ai.response.finish_reasons"
 _REASON: Final = "reason"
-_DESCRIPTION: Final = "otel.status_description"
 _STATUS_CODE: Final = "status_code"
 _BY_CALLER: Final = re.compile("client|disconnect|abort|unclosed", re.IGNORECASE)
 """
@@ -95,7 +94,7 @@ def outcome_of_thread(spans: SpanBatch) -> NDArray[np.uint8]:
 
 
 def _names_the_caller(spans: SpanBatch) -> Mask:
-    columns = [text_of(spans.attributes.get(key), len(spans)) for key in (_REASON, _DESCRIPTION)]
+    columns = [text_of(spans.attributes.get(key), len(spans)) for key in (_REASON, STATUS_DESCRIPTION)]
     named: Mask = np.logical_or.reduce(
         [column.among({text for text in column.values if _BY_CALLER.search(text)}) for column in columns]
     )
@@ -187,7 +186,7 @@ SGLANG_THREAD: Final = Convention(
     counts=False,
     requests=Match(scopes=SCOPES, pattern=_FIRST_RANK, ranks=_RANKS),
     outcome=outcome_of_thread,
-    also_reads=(_REASON, _DESCRIPTION, _STATUS_CODE),
+    also_reads=(_REASON, STATUS_DESCRIPTION, _STATUS_CODE),
 )
 
 SGLANG_THREAD_OF_LATER_GROUP: Final = replace(SGLANG_THREAD, requests=Match(scopes=SCOPES, pattern=_LATER_GROUP))

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from slo_exporter.ingest.otlp.conventions.convention import STATUS_ERROR, Between, Convention, Part
 from slo_exporter.ingest.otlp.conventions.fill import Fill
 from slo_exporter.ingest.otlp.conventions.match import Match
+from slo_exporter.ingest.otlp.conventions.parts import identity
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.records import MISSING, Ints, Layer, Mask, Outcome
-from slo_exporter.sli.seen import mix
 
 _SCOPES: Final = frozenset({"triton-server"})
 _MODEL: Final = "triton.model_name"
@@ -61,9 +61,9 @@ def _queueing(spans: SpanBatch, rows: Ints) -> tuple[Ints, Ints]:
     models = np.flatnonzero(_event(spans, _QUEUED) != MISSING)
     if not models.size:
         return begins, begins - 1
-    ids = mix(spans.trace_id[models, 0], spans.trace_id[models, 1], spans.span_id[models])
+    ids = identity(spans, spans.span_id)[models]
     order = np.argsort(ids)
-    above = mix(spans.trace_id[rows, 0], spans.trace_id[rows, 1], spans.parent_id[rows])
+    above = identity(spans, spans.parent_id)[rows]
     at = order[np.minimum(np.searchsorted(ids, above, sorter=order), len(ids) - 1)]
     queued = _event(spans, _QUEUED)[models[at]]
     is_known = ids[at] == above
