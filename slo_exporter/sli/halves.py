@@ -9,7 +9,8 @@ one token does not only prefill: of such a service that is not believed.
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -83,6 +84,8 @@ class _Memory:
     second: _Ring = _EMPTY
     numbers: dict[str, int] | None = None
     """Of services in the rings, by name."""
+    pairs: Mapping[str, int] = field(default_factory=dict)
+    """Pairs found, by the service of the first half."""
 
 
 class Halves:
@@ -91,7 +94,6 @@ class Halves:
     def __init__(self) -> None:
         self._memory = _Memory(numbers={})
         self._kept = replace(self._memory)
-        self._pairs = Counter[str]()
         self._single = Counter[str]()
         self._longer = Counter[str]()
         """Requests of one token, and of more, by service: what it does, whether or not a commit was kept."""
@@ -149,11 +151,13 @@ class Halves:
 
     def _prefillers(self, found: Counter[str]) -> frozenset[str]:
         """Of services with further pairs those that are known by now."""
-        for name, size in found.items():
-            # Of services without a name nothing is learnt: everything else without one would be hidden with it.
-            if not name.startswith(UNKNOWN_SERVICE):
-                self._count(self._pairs, name, size)
-        return frozenset(name for name in found if self._pairs[name] >= _PAIRS and not self._writes(name))
+        # Of services without a name nothing is learnt: everything else without one would be hidden with it.
+        named = Counter({name: size for name, size in found.items() if size and not name.startswith(UNKNOWN_SERVICE)})
+        if not named:
+            return frozenset()
+        pairs = named + Counter(self._memory.pairs)
+        self._memory.pairs = pairs if len(pairs) <= _MOST else named
+        return frozenset(name for name in named if pairs[name] >= _PAIRS and not self._writes(name))
 
     def _find_first(self, requests: RequestBatch, rows: Ints, new: Mask) -> Counter[str]:
         """Take out second halves of what came before; the services of their first halves, if others."""

@@ -154,6 +154,16 @@ def test_the_other_half_follows_at_once(make_batch: Callable, start_s: int, coun
     assert [admit(admission, make_batch, row) for row in (first, second)] == [1, counted]
 
 
+def test_a_pair_that_is_refused_again_and_again_is_one_pair(make_batch: Callable) -> None:
+    """A retry shows nothing new."""
+    admission = Admission([])
+    assert admit(admission, make_batch, half(1, "p", Layer.PREFILL)) == 1
+    second = make_batch([half(2, "d", Layer.ENGINE)])
+    for _ in range(5):
+        assert admission.admit([(second, NONE)], 0).roles == NONE
+        admission.undo()
+
+
 def test_a_refused_first_half_is_forgotten(make_batch: Callable) -> None:
     """Its second half counts then."""
     admission = Admission([])

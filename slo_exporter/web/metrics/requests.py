@@ -25,6 +25,7 @@ import numpy as np
 from slo_exporter.insight.labels import MOST_SETS, Labels, LabelSets
 from slo_exporter.sli.records import (
     NO_STAGE_TIMES,
+    STAGES,
     Ints,
     Outcome,
     RequestBatch,
@@ -38,8 +39,6 @@ from slo_exporter.web.metrics.histogram import (
     Histogram,
 )
 
-STAGES: Final = ("queue", "preprocess", "prefill", "decode", "inference", "postprocess", "data_wait")
-"""Stages that have a histogram; fields of the record."""
 TOKENS: Final = {"prompt": "prompt_tokens", "completion": "completion_tokens", "cached": "cached_tokens"}
 """Fields of the record by the kind of token they count."""
 
