@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from builders import NOON_NS
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
-from process_traces import CLIENT, INTERNAL, MS, SERVER, BodyOf, SpanOf, Trace, explained
+from process_traces import CLIENT, INTERNAL, MS, SERVER, BodyOf, SpanOf, Trace, explained, reasons
 from receiving import READER
 
 from slo_exporter.ingest.otlp.roles import roles_of
@@ -110,8 +110,10 @@ def test_a_failure_that_server_and_engine_tell_of_is_one(
     http = trace.span("POST", {**POST, "http.status_code": code}, below=caller, kind=SERVER, status=status)
     below = engine(trace, caller if is_sibling else http)
     bodies = export_body(caller, resource={"service.name": "other"}), export_body(http), export_body(below, scope=VLLM)
-    [record] = explained(*bodies).records
+    told = explained(*bodies)
+    [record] = told.records
     assert (record.framework, record.outcome, record.numbers["completion_tokens"]) == ("vllm", outcome, 35)
+    assert reasons(told)["POST"].startswith("the engine's request tells of this failure")
     export = READER.read(b"".join(bodies), NOON_NS).export
     requests = Admission([]).admit([(export.requests, export.roles)], 0).requests
     assert sorted(zip(requests.shadowed.tolist(), requests.outcome.tolist(), strict=True)) == [

@@ -21,7 +21,7 @@ from slo_exporter.ingest.otlp.recognition import Recognition
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import Admission
 from slo_exporter.sli.joining import first_rows, join, requests_of
-from slo_exporter.sli.records import MISSING, Ints, Outcome, RequestBatch, Texts, View, texts_of
+from slo_exporter.sli.records import MISSING, Ints, Layer, Outcome, RequestBatch, Texts, View, texts_of
 
 _TWICE: Final = "repeated: the same span stands before it in this export"
 _BEFORE: Final = "repeated: the same span came in an earlier export"
@@ -31,8 +31,7 @@ _YIELDS: Final = (
     "yields to the engine: this service has one, whose own spans stand for what went well;"
     " it counts for SLOs that select on HTTP"
 )
-
-
+_TOLD: Final = "the engine's request tells of this failure; it counts for SLOs that select on HTTP"
 _BEHIND: Final = (
     "work of an engine behind another service: what stands in front of it counts; its stages are in the breakdown"
 )
@@ -116,10 +115,12 @@ class Verdicts:
             joins = f"part of {self._called(sources[0].row)}: same request id, and their times overlap"
             self._reasons |= {source.row: joins for source in sources[1:]}
             if marks[at] in behind:
-                self._reasons[sources[0].row] = _BEHIND
-            elif yields.get(marks[at], True):
-                not_new = _BEFORE if marks[at] in earlier else _ID_BEFORE
-                self._reasons[sources[0].row] = _YIELDS if marks[at] in yields else not_new
+                is_half = joined.layer[at] == Layer.PREFILL
+                self._reasons[sources[0].row] = _FIRST_HALF if is_half else _BEHIND
+            elif marks[at] not in yields:
+                self._reasons[sources[0].row] = _BEFORE if marks[at] in earlier else _ID_BEFORE
+            elif yields[marks[at]]:
+                self._reasons[sources[0].row] = _YIELDS if joined.outcome[at] == Outcome.OK else _TOLD
             else:
                 self._records[sources[0].row] = self._record(joined, at, sources)
         return frozenset(marks)
