@@ -72,6 +72,8 @@ class Kind(IntEnum):
 
     DURATION = 0
     COUNT = 1
+    RATIO = 2
+    """In whole billionths; of GPUs."""
 
 
 FIELDS: Mapping[str, Kind] = {

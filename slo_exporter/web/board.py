@@ -17,7 +17,7 @@ DEFAULT_RETENTION_NS: Final = 100 * 86_400 * 10**9
 
 Readings = Mapping[str, Mapping[tuple[str, ...], float]]
 """
-Values of ``slo_exporter_*`` metrics: name → label values → value.
+Values of ``slo_exporter_*``, ``gpu_*``, ``host_*`` and ``cgroup_*`` metrics: name → label values → value.
 
 Label values stand in the order of the catalogue; ``()`` where there are none.
 """
@@ -55,6 +55,45 @@ class Definition:
     """From 1; changing what is counted starts the next."""
     since_ns: int
     """When this generation started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuView:
+    """One GPU as it is now."""
+
+    gpu: int
+    """NVML index."""
+    uuid: str
+    """Empty where it never answered."""
+    is_up: bool | None
+    """None while nobody can tell."""
+    reason: str
+    """``ok``, or why it cannot be read; see docs/gpu.md."""
+    groups: tuple[str, ...]
+    info: Mapping[str, str]
+    """Labels of ``gpu_info`` beside ``gpu`` and ``uuid``."""
+    values: Mapping[tuple[str, tuple[str, ...]], float]
+    """What can be told now: (metric, its label values after ``gpu`` and ``uuid``) → value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpusView:
+    """All GPUs of this host, and how they are read."""
+
+    source: str
+    """nvml, simulated, replay or off."""
+    reason: str
+    """``ok``, or why NVML cannot be read."""
+    message: str
+    """One sentence for people; empty when all is well."""
+    driver: str | None
+    library: str | None
+    cuda: str | None
+    age_s: float | None
+    """Of the newest frame; None without one."""
+    gpus: Sequence[GpuView]
+    host: Mapping[tuple[str, tuple[str, ...]], float]
+    """``host_*`` and ``cgroup_*``: (metric, label values) → value."""
 
 
 class Board(Protocol):
@@ -112,6 +151,10 @@ class Board(Protocol):
         Raises:
             KeyError: if it has no SLO, and no request of it came.
         """
+        ...
+
+    def gpus(self, now_ns: int) -> GpusView:
+        """What the GPUs of this host are doing; from memory, never from NVML; called from any thread."""
         ...
 
     def warnings(self, service: str) -> Sequence[str]:
