@@ -1,0 +1,10 @@
+"""
+The only door to the NVML library: a binding of the getters that are used, and of nothing that sets.
+
+| module | is |
+|---|---|
+| abi | structures, constants and version words |
+| functions | signatures, and a call that is measured |
+| library | `Driver`: one method a function |
+| codes | what a return code means |
+"""
