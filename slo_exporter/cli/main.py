@@ -8,6 +8,7 @@ import click
 from slo_exporter import __version__
 from slo_exporter.cli.check import check
 from slo_exporter.cli.conventions import ExitCode
+from slo_exporter.cli.doctor import doctor
 from slo_exporter.cli.explain import explain
 from slo_exporter.cli.release_check import release_check
 from slo_exporter.cli.serve import serve
@@ -24,7 +25,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, check, status, release_check, explain):
+for command in (serve, check, status, release_check, explain, doctor):
     cli.add_command(command)
 
 
