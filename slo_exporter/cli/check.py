@@ -10,6 +10,8 @@ from slo_exporter.cli.conventions import ExitCode
 
 if TYPE_CHECKING:
     from slo_exporter.config.settings import Settings
+    from slo_exporter.sli.gpus import GpuSelector
+    from slo_exporter.sli.indicator import Selector
     from slo_exporter.slo.definition import Slo
 
 
@@ -20,14 +22,18 @@ def check(files: Sequence[Path]) -> int:
     Read SLO files and settings as the server would, and say what they mean.
 
     A file without an apiVersion that sets what `serve --config` takes is one of settings.
-    The SLO files that it names are checked with it.
+    The SLO files that it names are checked with it, and groups of GPUs in those named here too.
     """
     from slo_exporter.cli import terminal
     from slo_exporter.config import slo_file
 
     of_settings = [path for path in files if _is_settings(path)]
-    problems = [problem for path in of_settings for problem in _settings(path)]
-    slos, of_slos = slo_file.read([path for path in files if path not in of_settings])
+    checked = [_settings(path) for path in of_settings]
+    problems = [problem for _, found in checked for problem in found]
+    known = [settings.gpu.groups for settings, _ in checked if settings is not None]
+    # Without settings that could be read nobody knows the groups.
+    groups = frozenset(name for names in known for name in names) if known else None
+    slos, of_slos = slo_file.read([path for path in files if path not in of_settings], groups=groups)
     width = max((len(_called(slo)) for slo in slos), default=0)
     for slo in slos:
         click.echo(terminal.plain(f"ok  {_called(slo):{width}}  {_meaning(slo)}"))
@@ -53,8 +59,8 @@ def _is_settings(path: Path) -> bool:
     return keys.isdisjoint(("apiVersion", "slos")) and not keys.isdisjoint(sentences.keys(Settings))
 
 
-def _settings(path: Path) -> Sequence[str]:
-    """Check a file of settings and the SLO files that it names; the problems."""
+def _settings(path: Path) -> "tuple[Settings | None, Sequence[str]]":
+    """Check a file of settings and the SLO files that it names: what it says if it can be read, and the problems."""
     from slo_exporter.cli import configuration
     from slo_exporter.config import slo_file
     from slo_exporter.config.errors import ConfigError
@@ -63,17 +69,19 @@ def _settings(path: Path) -> Sequence[str]:
         # Of the file alone: the environment of whoever checks is not the server's.
         found = configuration.read(path, environ={})
     except ConfigError as error:
-        return error.problems
-    _, problems = slo_file.read(found.slo_files, found.retention_ns)
+        return None, error.problems
+    _, problems = slo_file.read(found.slo_files, found.retention_ns, found.gpu.groups)
     if not problems:
         click.echo(f"ok  {path}  {', '.join(_holdings(found))}")
-    return problems
+    return found, problems
 
 
 def _holdings(settings: "Settings") -> Iterator[str]:
     if settings.conventions:
         names = dict.fromkeys(form.name for form in settings.conventions)
         yield f"{_counted(len(settings.conventions), 'convention')} ({', '.join(names)})"
+    if settings.gpu.groups:
+        yield f"{_counted(len(settings.gpu.groups), 'group')} of GPUs ({', '.join(settings.gpu.groups)})"
     yield _counted(len(settings.slo_files), "SLO file")
 
 
@@ -88,13 +96,21 @@ def _called(slo: "Slo") -> str:
 def _meaning(slo: "Slo") -> str:
     from slo_exporter.web import wording
 
-    selector = slo.indicator.selector
+    whose = _whose(slo.indicator.selector)
+    promise = f"{wording.objective(slo.objective)} over {slo.window.text}"
+    return f"{promise}  good: {wording.good(slo.indicator)}{whose}"
+
+
+def _whose(selector: "Selector | GpuSelector") -> str:
+    """Which requests, or which GPUs, if not all requests."""
+    from slo_exporter.sli.gpus import GpuSelector
+
     words = [f"{key}={'|'.join(wanted)}" for key, wanted in selector.matches]
+    if isinstance(selector, GpuSelector):
+        return f"  gpus: {', '.join(words) or 'all'}"
     if selector.view:
         words.insert(0, f"view={selector.view.name.lower()}")
-    requests = f"  requests: {', '.join(words)}" if words else ""
-    promise = f"{wording.objective(slo.objective)} over {slo.window.text}"
-    return f"{promise}  good: {wording.good(slo.indicator)}{requests}"
+    return f"  requests: {', '.join(words)}" if words else ""
 
 
 def _repeated(slos: Iterable["Slo"]) -> Iterable[str]:

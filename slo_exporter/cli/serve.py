@@ -16,6 +16,7 @@ from slo_exporter.cli.conventions import ExitCode
 @click.option("--listen", metavar="HOST:PORT", help="Where metrics, API and page are served.")
 @click.option("--otlp-grpc", metavar="HOST:PORT", help="Where OTLP over gRPC is received.")
 @click.option("--otlp-http", metavar="HOST:PORT", help="Where OTLP over HTTP is received.")
+@click.option("--gpu-source", metavar="WORD", help="Where GPUs are read: auto, nvml, simulated, replay or off.")
 @click.option("--database", metavar="URL", help="Where counts are kept: sqlite:///FILE or postgresql://...")
 def serve(config: Path | None, *, demo: bool, **flags: str | None) -> int:
     """
@@ -33,11 +34,11 @@ def serve(config: Path | None, *, demo: bool, **flags: str | None) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from slo_exporter.daemon import wiring
 
-    given = {name.replace("otlp_", "otlp."): text for name, text in flags.items() if text is not None}
+    given = {_setting(name): text for name, text in flags.items() if text is not None}
 
     def read_files() -> tuple[Slo, ...]:
         found = configuration.read(config, flags=given, demo=demo)
-        return slo_file.load(found.slo_files, found.retention_ns)
+        return slo_file.load(found.slo_files, found.retention_ns, found.gpu.groups)
 
     try:
         declared, slos = configuration.read(config, flags=given, demo=demo), read_files()
@@ -46,3 +47,8 @@ def serve(config: Path | None, *, demo: bool, **flags: str | None) -> int:
             click.echo(f"slo-exporter: {problem}", err=True)
         return ExitCode.USAGE
     return wiring.run(declared, slos, read_files, demo=demo)
+
+
+def _setting(flag: str) -> str:
+    """The key that a flag sets."""
+    return flag.replace("otlp_", "otlp.").replace("gpu_", "gpu.")

@@ -1,38 +1,50 @@
-"""What stands under ``indicator:``: which requests count, and when one, or a time slice of them, is good."""
+"""What stands under ``indicator:``: which requests or GPUs count, and when one, or a time slice of them, is good."""
 
 from typing import Annotated, Final, Self
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationInfo, model_validator
 
 from slo_exporter.clock import SECOND_NS
-from slo_exporter.config import attribute_keys, values
+from slo_exporter.config import attribute_keys, gpu_form, values
 from slo_exporter.config.attribute_keys import LONGEST_KEY
+from slo_exporter.config.matches import any_of
 from slo_exporter.sli import condition
 from slo_exporter.sli.condition import OUTCOMES, Condition
 from slo_exporter.sli.counting import SLICE_S
+from slo_exporter.sli.gpus import GpuSelector
 from slo_exporter.sli.indicator import DEFAULT_RULES, Empty, Indicator, Rule, Selector
 from slo_exporter.sli.records import TEXT_FIELDS, Outcome, View
+from slo_exporter.sli.vocabulary import GPUS, REQUESTS
 from slo_exporter.slo.windows import duration_ns
 
 VIEWS: Final = {view.name.lower(): view for view in View}
 MOST_MATCHES: Final = 16
-MOST_TEXTS: Final = 64
 
 LEAST_TIMESLICE_S: Final = 10
 MOST_TIMESLICE_S: Final = 3600
 """Time slices are whole 5 s slices and divide an hour, so that no window cuts one (docs/laws.md, law 5)."""
 EMPTIES: Final = {empty.name.lower(): empty for empty in Empty}
 
-_NOT_YET: Final = ("gpus",)
 _FIELDS: Final = ("view", *TEXT_FIELDS)
 
 
-def _requests(plain: object) -> dict[str, tuple[str, ...]]:
+def _requests(plain: object, info: ValidationInfo) -> dict[str, tuple[str, ...]] | None:
+    if _is_on_gpus(info):
+        if plain is not None:
+            raise ValueError("stands beside gpus; an SLO is on requests or on GPUs, so leave one of them out")
+        return None
+    if plain is None:
+        raise ValueError("is required, or gpus; write {} for every request of the service")
     if not isinstance(plain, dict):
         raise ValueError("must be a mapping; write {} for every request")
     if len(plain) > MOST_MATCHES:
         raise ValueError(f"has {len(plain)} keys; at most {MOST_MATCHES} are allowed")
-    return {_key(key): _any_of(key, value) for key, value in plain.items()}
+    return {_key(key): any_of(key, value) for key, value in plain.items()}
+
+
+def _is_on_gpus(info: ValidationInfo) -> bool:
+    """True where ``gpus`` is written, be it rightly or not; it is read first."""
+    return info.data.get("gpus", ()) is not None
 
 
 def _key(key: str) -> str:
@@ -49,18 +61,8 @@ def _is_attribute(key: str) -> bool:
     return "." in key.strip(".") and attribute_keys.is_key(key)
 
 
-def _any_of(key: str, plain: object) -> tuple[str, ...]:
-    listed = plain if isinstance(plain, list) else [plain]
-    if not 0 < len(listed) <= MOST_TEXTS:
-        raise ValueError(f"{key}: must be a text or a list of 1 to {MOST_TEXTS} texts")
-    try:
-        return tuple(sorted({values.text(item) for item in listed}))
-    except ValueError as error:
-        raise ValueError(f"{key}: {error}") from None
-
-
-def _condition(plain: object) -> Condition:
-    return condition.parse(values.text(plain))
+def _condition(plain: object, info: ValidationInfo) -> Condition:
+    return condition.parse(values.text(plain), GPUS if _is_on_gpus(info) else REQUESTS)
 
 
 def _timeslice(plain: object) -> int:
@@ -115,20 +117,22 @@ class IndicatorForm(BaseModel):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
-    requests: Annotated[dict[str, tuple[str, ...]], PlainValidator(_requests)]
+    gpus: Annotated[dict[str, tuple[str, ...]] | None, PlainValidator(gpu_form.gpus)] = None
+    requests: Annotated[dict[str, tuple[str, ...]] | None, PlainValidator(_requests)] = Field(
+        None, validate_default=True
+    )
     good: Annotated[Condition, PlainValidator(_condition)]
     outcomes: _Outcomes = _Outcomes()
     timeslice: Annotated[int | None, PlainValidator(_timeslice)] = None
     empty: Annotated[Empty | None, PlainValidator(_empty)] = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_what_comes_later(cls, plain: object) -> object:
-        # Before the fields: what else is wrong with such an indicator follows from it.
-        later = [key for key in _NOT_YET if isinstance(plain, dict) and key in plain]
-        if later:
-            raise ValueError(f"{' and '.join(later)} {'is' if len(later) == 1 else 'are'} not supported yet")
-        return plain
+    @model_validator(mode="after")
+    def _of_gpus(self) -> Self:
+        if self.gpus is not None and "outcomes" in self.model_fields_set:
+            raise ValueError("outcomes: are of requests, and a GPU has none; leave it out")
+        if self.gpus is not None and self.timeslice is None:
+            raise ValueError("timeslice: is required with gpus, such as 1m: GPUs are judged by slices of time")
+        return self
 
     @model_validator(mode="after")
     def _known_view(self) -> Self:
@@ -155,15 +159,19 @@ class IndicatorForm(BaseModel):
 
     @property
     def _views(self) -> tuple[str, ...]:
-        return self.requests.get("view", ("server",))
+        return (self.requests or {}).get("view", ("server",))
 
     def indicator(self, service: str) -> Indicator:
         """Give the indicator for an SLO of *service*."""
-        matches = tuple(sorted((key, texts) for key, texts in self.requests.items() if key != "view"))
         rules = {
             **DEFAULT_RULES,
             **dict.fromkeys(self.outcomes.bad, Rule.BAD),
             **dict.fromkeys(self.outcomes.excluded, Rule.EXCLUDE),
         }
-        selector = Selector(service, VIEWS[self._views[0]], matches)
-        return Indicator(selector, self.good, rules, self.timeslice, self.empty)
+        return Indicator(self._selector(service), self.good, rules, self.timeslice, self.empty)
+
+    def _selector(self, service: str) -> Selector | GpuSelector:
+        if self.gpus is not None:
+            return GpuSelector(service, tuple(sorted(self.gpus.items())))
+        matches = tuple(sorted((key, texts) for key, texts in (self.requests or {}).items() if key != "view"))
+        return Selector(service, VIEWS[self._views[0]], matches)

@@ -20,6 +20,7 @@ from slo_exporter.clock import SECOND_NS
 from slo_exporter.config import convention_form, model_names, sentences, sources, values
 from slo_exporter.config.convention_form import ConventionForm
 from slo_exporter.config.errors import ConfigError
+from slo_exporter.config.gpu_form import GpuSettings
 from slo_exporter.config.sentences import Place
 from slo_exporter.config.sources import Tree
 from slo_exporter.config.values import Address
@@ -46,6 +47,7 @@ DEMO: Final = {
     "slo_files": [str(DEMO_SLOS)],
     "database": "sqlite:///slo-exporter-demo.db",
     "models": {"chat": "llama-3-8b"},
+    "gpu": {"source": "simulated", "groups": {"chat": {"gpus": ["0", "1"]}}},
 }
 """What ``--demo`` runs with when there is no file."""
 
@@ -79,6 +81,7 @@ class Settings(BaseModel):
     """``sqlite:///FILE``; a relative file is relative to the working directory."""
     slo_files: Annotated[tuple[Path, ...], BeforeValidator(values.texts)] = ()
     """The SLO files that the patterns matched, in order, each once."""
+    gpu: GpuSettings = GpuSettings()
     lateness_ns: Annotated[int, PlainValidator(values.duration("1m", "20m"))] = Field(
         _DEFAULT_LATENESS_NS, alias="lateness"
     )
@@ -144,9 +147,11 @@ def load(
         found = sentences.of(error, Settings)
         problems = [f"{sources.where(_titled(place, tree), path, given)}: {said}" for place, said in found]
         raise ConfigError(problems) from None
+    directory = path.parent if path else Path()
     title = sources.where(("slo_files",), path, given)
-    files = _matched(settings.slo_files, path.parent if path else Path(), title=title)
-    return settings.model_copy(update={"slo_files": files})
+    files = _matched(settings.slo_files, directory, title=title)
+    gpu = _with_recording(settings.gpu, directory, title=sources.where(("gpu", "recording"), path, given))
+    return settings.model_copy(update={"slo_files": files, "gpu": gpu})
 
 
 def _titled(place: Place, tree: Tree) -> Place:
@@ -157,6 +162,16 @@ def _titled(place: Place, tree: Tree) -> Place:
     plain = listed[position] if isinstance(listed, Sequence) else None
     title = convention_form.called(plain, position + 1)
     return (f"{title}: {'.'.join(place[2:])}" if place[2:] else title,)
+
+
+def _with_recording(gpu: GpuSettings, directory: Path, *, title: str) -> GpuSettings:
+    """*gpu* with the recording where it is."""
+    if gpu.recording is None:
+        return gpu
+    file = directory / gpu.recording
+    if not file.is_file():
+        raise ConfigError([f"{title}: there is no file {str(gpu.recording)!r} in {directory.absolute()}"])
+    return gpu.model_copy(update={"recording": file})
 
 
 def _matched(patterns: Iterable[Path], directory: Path, *, title: str) -> tuple[Path, ...]:

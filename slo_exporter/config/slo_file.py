@@ -7,7 +7,7 @@ of ``slos:`` may also come as JSON, over the API, and is read just as strictly.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from slo_exporter.clock import SECOND_NS
-from slo_exporter.config import json_text, sentences, values, yaml_text
+from slo_exporter.config import gpu_form, json_text, sentences, values, yaml_text
 from slo_exporter.config.errors import ConfigError
 from slo_exporter.config.indicator_form import IndicatorForm
 from slo_exporter.config.yaml_text import Plain
@@ -58,27 +58,36 @@ class _Entry(BaseModel):
         return slo if self.max_data_age is None else replace(slo, max_data_age_ns=self.max_data_age)
 
 
-def load(paths: Sequence[Path], retention_ns: int = LONGEST_RETENTION_NS) -> tuple[Slo, ...]:
+def load(
+    paths: Sequence[Path], retention_ns: int = LONGEST_RETENTION_NS, groups: Collection[str] | None = None
+) -> tuple[Slo, ...]:
     """
-    Read the SLOs of all files; none may have a window longer than *retention_ns*.
+    Read the SLOs of all files.
+
+    Args:
+        paths: the files.
+        retention_ns: the longest window there may be.
+        groups: those of GPUs that the settings have; None where the settings are not known.
 
     Raises:
         ConfigError: every problem of every file.
     """
-    slos, problems = read(paths, retention_ns)
+    slos, problems = read(paths, retention_ns, groups)
     if problems:
         raise ConfigError(problems)
     return slos
 
 
-def read(paths: Iterable[Path], retention_ns: int = LONGEST_RETENTION_NS) -> tuple[tuple[Slo, ...], tuple[str, ...]]:
-    """Give the SLOs that were understood, in order, and the problems of all others."""
+def read(
+    paths: Iterable[Path], retention_ns: int = LONGEST_RETENTION_NS, groups: Collection[str] | None = None
+) -> tuple[tuple[Slo, ...], tuple[str, ...]]:
+    """Give the SLOs that were understood, in order, and the problems of all others; as for `load`."""
     slos: dict[tuple[str, str], Slo] = {}
     origin: dict[tuple[str, str], Path] = {}
     problems: list[str] = []
     for path in dict.fromkeys(paths):
         for slo in _file(path, problems):
-            problems.extend(f"{path}: {problem}" for problem in _too_long(slo, retention_ns))
+            problems.extend(f"{path}: {problem}" for problem in _unfit(slo, retention_ns, groups))
             if slo.key in slos:
                 problems.append(
                     f"{path}: SLO {slo.name!r}: service {slo.service!r} has it already, in {origin[slo.key]}"
@@ -151,7 +160,14 @@ def entry(plain: object, *, service: str, labels: Mapping[str, str], position: i
         raise ConfigError([f"{title}: {line}" for line in sentences.lines(error, _Entry)]) from None
 
 
-def from_json(body: bytes, *, service: str, name: str, retention_ns: int = LONGEST_RETENTION_NS) -> tuple[Slo, str]:
+def from_json(
+    body: bytes,
+    *,
+    service: str,
+    name: str,
+    retention_ns: int = LONGEST_RETENTION_NS,
+    groups: Collection[str] | None = None,
+) -> tuple[Slo, str]:
     """
     Read one entry of ``slos:`` as JSON, as the API takes it.
 
@@ -160,6 +176,7 @@ def from_json(body: bytes, *, service: str, name: str, retention_ns: int = LONGE
         service: whose SLO it is.
         name: what it is called; the entry may not say otherwise.
         retention_ns: the longest window there may be.
+        groups: those of GPUs that the settings have; None where the settings are not known.
 
     Returns:
         The SLO, and the entry as a text that reads back to it and is equal for
@@ -178,8 +195,8 @@ def from_json(body: bytes, *, service: str, name: str, retention_ns: int = LONGE
         raise ConfigError(named)
     whole = {**plain, "name": name}
     slo = entry(whole, service=service, labels={})
-    if too_long := list(_too_long(slo, retention_ns)):
-        raise ConfigError(too_long)
+    if unfit := list(_unfit(slo, retention_ns, groups)):
+        raise ConfigError(unfit)
     document = json.dumps(whole, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     if len(document.encode()) > json_text.MOST_BYTES:
         # What is kept must be read again: quoted numbers and the name may have made it longer than *body*.
@@ -198,7 +215,10 @@ def _named(service: str, name: str) -> list[str]:
     return problems
 
 
-def _too_long(slo: Slo, retention_ns: int) -> Iterable[str]:
+def _unfit(slo: Slo, retention_ns: int, groups: Collection[str] | None) -> Iterator[str]:
+    """What the settings do not go with."""
+    if groups is not None:
+        yield from gpu_form.unknown_groups(slo, groups)
     if slo.window.seconds * SECOND_NS > retention_ns:
         days = f"{retention_ns / SECOND_NS / 86400:g}d"
         yield f"SLO {slo.name!r}: window: {slo.window.text} is longer than counts are kept; retention is {days}"

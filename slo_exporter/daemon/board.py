@@ -7,6 +7,7 @@ from typing import Final
 from slo_exporter.clock import SECOND_NS, Clock
 from slo_exporter.daemon.committer import Committer
 from slo_exporter.daemon.editor import Editor
+from slo_exporter.daemon.gpus import Gpus
 from slo_exporter.daemon.hearing import Hearing
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.loaded import Loaded
@@ -19,7 +20,7 @@ from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.history import History, history
 from slo_exporter.slo.report import BudgetReport
-from slo_exporter.web.board import About, Definition, Readings, Source
+from slo_exporter.web.board import About, Definition, GpusView, Readings, Source
 from slo_exporter.web.wording import BLIND
 
 _REASONS: Final = {
@@ -42,6 +43,7 @@ class DaemonBoard:
         receiver: Receiver,
         editor: Editor,
         hearing: Hearing,
+        gpus: Gpus,
         clock: Clock,
         about: About,
     ) -> None:
@@ -51,6 +53,7 @@ class DaemonBoard:
         self._receiver = receiver
         self._editor = editor
         self._hearing = hearing
+        self._gpus = gpus
         self._clock = clock
         self._about = about
 
@@ -126,6 +129,10 @@ class DaemonBoard:
             raise KeyError(question.service)
         return self._hearing.breakdown(question, now_ns)
 
+    def gpus(self) -> GpusView:
+        """What the GPUs of this host are doing."""
+        return self._gpus.view()
+
     def warnings(self, service: str) -> Sequence[str]:
         """What to know about the numbers of a service, a sentence each."""
         return (BLIND,) if self._hearing.is_blind(service, self._clock.now_ns()) else ()
@@ -148,7 +155,7 @@ class DaemonBoard:
 
     def readings(self) -> Readings:
         """What the other parts counted about themselves."""
-        return {**self._received(), **self._written(), **self._remembered()}
+        return {**self._received(), **self._written(), **self._remembered(), **self._gpus.readings()}
 
     def _received(self) -> Readings:
         counts, in_flight = self._receiver.counts, self._receiver.in_flight

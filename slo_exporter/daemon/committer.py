@@ -16,11 +16,13 @@ import structlog
 from slo_exporter.clock import SECOND_NS, Clock
 from slo_exporter.daemon.accepting import Accepting
 from slo_exporter.daemon.definitions import Definitions, Key
+from slo_exporter.daemon.gpu_records import not_ahead
 from slo_exporter.daemon.loaded import Effect, Loaded
 from slo_exporter.ingest.otlp.doubt_counts import Doubt, Doubts
 from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.sli.admission import Admission, Admitted
 from slo_exporter.sli.counting import attribute_keys
+from slo_exporter.sli.gpus import GpuBatch
 from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch, StageTimes, concat_stages, stages_of
 from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.ledger import Ledger
@@ -129,9 +131,21 @@ class Committer:
         """A number for a new transaction."""
         return self._store.next_seq()
 
-    def commit(self, exports: Sequence[Export], seq: int) -> Mapping[bytes, int]:
+    def countable(self, gpus: GpuBatch) -> GpuBatch | None:
+        """What of *gpus* is worth a commit; None without an SLO on GPUs."""
+        loaded, _ = self._ready()
+        if not loaded.counts_gpus:
+            return None
+        fit = not_ahead(gpus, self._clock.now_ns())
+        self.counts["gpu_records_ahead"] += len(gpus) - len(fit)
+        return fit if len(fit) else None
+
+    def commit(self, exports: Sequence[Export], seq: int, gpus: GpuBatch | None = None) -> Mapping[bytes, int]:
         """
-        Count *exports*, durably, each body once.
+        Count *exports*, durably, each body once, and *gpus* with them.
+
+        Seconds of GPUs have no receipt: it is *seq* alone that tells, after an
+        unknown outcome, whether they are counted.
 
         Returns:
             By digest how many spans are refused, by the first reading of a body.
@@ -147,7 +161,7 @@ class Committer:
             with self._transaction(seq, now_ns) as transaction, self._turn:
                 claim = transaction.claim({d: Receipt(e.received_ns, e.refused) for d, e in bodies.items()})
                 new = [bodies[digest] for digest in bodies if digest in claim.counts]
-                effect = self._effect(new, now_ns) if new else None
+                effect = self._effect(new, gpus, now_ns) if new or gpus is not None else None
                 self._write(transaction, effect, now_ns)
         except BaseException:
             admission.undo()
@@ -249,9 +263,10 @@ class Committer:
             self.accepting.doubt(now_ns)
             raise
 
-    def _effect(self, exports: Sequence[Export], now_ns: int) -> Effect:
+    def _effect(self, exports: Sequence[Export], gpus: GpuBatch | None, now_ns: int) -> Effect:
         loaded, admission = self._ready()
-        return loaded.counted(admission.admit([(export.requests, export.roles) for export in exports], now_ns))
+        requests = [(export.requests, export.roles) for export in exports]
+        return loaded.counted(admission.admit(requests, now_ns) if requests else None, gpus)
 
     def _judged(self, now_ns: int, aged_ns: int) -> Effect:
         loaded, _ = self._ready()

@@ -10,7 +10,9 @@ from typing import Final
 
 from slo_exporter.sli.admission import Admitted
 from slo_exporter.sli.counting import Plan, merged
-from slo_exporter.sli.slicing import SlicePlan
+from slo_exporter.sli.gpu_slicing import GpuSlicePlan
+from slo_exporter.sli.gpus import GpuBatch
+from slo_exporter.sli.slicing import SlicePlan, SliceSums
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.judging import SliceBook, SliceChange
 from slo_exporter.slo.ledger import Entry
@@ -25,7 +27,7 @@ class Effect:
     entry: Entry
     slices: SliceChange
     admitted: Admitted | None = None
-    """None at a heartbeat."""
+    """None where no export came: at a heartbeat, and with seconds of GPUs alone."""
 
 
 class Loaded:
@@ -37,6 +39,7 @@ class Loaded:
         slices: time slices that are not final.
         generations: number of the current generation of each SLO, from 1.
         corrections: by row, in the order in which they were made.
+        counts_gpus: whether any SLO is on GPUs.
     """
 
     def __init__(self, declarations: Sequence[Declaration], opened: Opened) -> None:
@@ -50,11 +53,18 @@ class Loaded:
         }
         self._plan = Plan(indicators)
         self._slice_plan = SlicePlan(indicators)
+        self._gpu_plan = GpuSlicePlan(indicators)
+        self.counts_gpus: Final = len(self._gpu_plan) > 0
 
-    def counted(self, admitted: Admitted) -> Effect:
-        """What requests change; when they are committed makes no difference."""
+    def counted(self, admitted: Admitted | None, gpus: GpuBatch | None) -> Effect:
+        """What requests and seconds of GPUs change; when they are committed makes no difference."""
+        # No SLO is on both.
+        sums: dict[int, SliceSums] = {} if gpus is None else self._gpu_plan.sum(gpus)
+        if admitted is None:
+            slices = self.slices.arrived(sums, self.ledger.uptime)
+            return Effect(Entry(slices.counts, slices.totals), slices)
         counts = self._plan.count(admitted.requests)
-        slices = self.slices.arrived(self._slice_plan.sum(admitted.requests), self.ledger.uptime)
+        slices = self.slices.arrived(sums | self._slice_plan.sum(admitted.requests), self.ledger.uptime)
         totals = counts.counts.sum(axis=0) + slices.totals
         return Effect(Entry(merged(counts, slices.counts), totals), slices, admitted)
 

@@ -2,7 +2,7 @@
 The one place that knows every stage: builds them, joins them, runs them.
 
 ```
-otlp -> sli -> slo -> store -> web
+otlp, nvml -> sli -> slo -> store -> web
 ```
 """
 
@@ -27,6 +27,7 @@ from slo_exporter.daemon.board import DaemonBoard
 from slo_exporter.daemon.committer import Ages, Committer
 from slo_exporter.daemon.definitions import Definitions
 from slo_exporter.daemon.editor import Editor
+from slo_exporter.daemon.gpus import Gpus
 from slo_exporter.daemon.hearing import Hearing
 from slo_exporter.daemon.http_server import HttpServer
 from slo_exporter.daemon.inbox import Inbox
@@ -45,7 +46,7 @@ from slo_exporter.store.store import Store
 from slo_exporter.web.api.app import create
 from slo_exporter.web.board import About
 
-PIPELINE: Final = "otlp -> sli -> slo -> store -> web"
+PIPELINE: Final = "otlp, nvml -> sli -> slo -> store -> web"
 RECEIPTS_NS: Final = (20 + 2) * 60 * SECOND_NS
 """
 Receipts outlive every span of their body: the most that ``lateness`` may be,
@@ -109,6 +110,7 @@ class _Daemon:
         self._clock = clock
         self._stop = asyncio.Event()
         self._hearing = Hearing(clock.now_ns(), _silent(settings))
+        self._gpus = Gpus(settings.gpu, clock, settings.lateness_ns)
         self._inbox = Inbox()
         turn = threading.Lock()
         self._workers = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decode")
@@ -126,7 +128,11 @@ class _Daemon:
         self._committer.on_selectors = lambda keys: self._receiver.read_with(_reader(settings, keys))
         loop = asyncio.get_running_loop()
         self._writer = Writer(
-            self._committer, self._inbox, clock, on_fatal=lambda: loop.call_soon_threadsafe(self._stop.set)
+            self._committer,
+            self._inbox,
+            clock,
+            on_fatal=lambda: loop.call_soon_threadsafe(self._stop.set),
+            gpus=self._gpus,
         )
         self._editor = Editor(self._committer, self._inbox, clock, read_files)
         self._reloading: set[asyncio.Task[None]] = set()
@@ -138,6 +144,8 @@ class _Daemon:
             running.enter_context(supervisor.signals(self._stop.set, self._hangup))
             running.push_async_callback(self._end)
             self._writer.start()
+            self._gpus.start()
+            running.callback(self._gpus.stop)
             running.callback(self._workers.shutdown, wait=False, cancel_futures=True)
             listening: list[_Server] = []
             running.push_async_callback(_stop, listening)
@@ -164,6 +172,7 @@ class _Daemon:
             receiver=self._receiver,
             editor=self._editor,
             hearing=self._hearing,
+            gpus=self._gpus,
             clock=self._clock,
             about=about,
         )
@@ -245,6 +254,7 @@ def _about(settings: Settings, otlp: Mapping[str, int], clock: Clock) -> About:
         database=shown(settings.database),
         retention_ns=settings.retention_ns,
         pipeline=PIPELINE,
+        gpu_groups=tuple(settings.gpu.groups),
     )
 
 

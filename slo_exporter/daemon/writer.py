@@ -10,7 +10,10 @@ Rules of this module:
 4. A transaction whose COMMIT failed is repeated, under its own number, before
    anything else: only that tells whether it was committed.
 5. Where SQL may say something else than memory, everything is loaded anew; what
-   of an unknown commit is there by then has its receipts.
+   of an unknown commit is there by then has its receipts. Seconds of GPUs have
+   none, so those of such a commit are not counted again.
+6. Seconds of GPUs are taken once a heartbeat, before it judges, and share the
+   transaction of the exports that wait. What cannot be counted now is given back.
 """
 
 import threading
@@ -23,9 +26,11 @@ import structlog
 
 from slo_exporter.clock import SECOND_NS, Clock
 from slo_exporter.daemon.committer import Committer
+from slo_exporter.daemon.gpu_records import GpuRecords, NoGpuRecords
 from slo_exporter.daemon.inbox import Errand, Inbox, Waiting, keep, refuse, settle
 from slo_exporter.ingest.otlp.errors import RefusedError
 from slo_exporter.ingest.otlp.export import Export
+from slo_exporter.sli.gpus import GpuBatch
 from slo_exporter.store.errors import StaleError, UnavailableError, UnknownError, UnusableError
 
 BEAT_S: Final = 5.0
@@ -46,6 +51,7 @@ class _Unfinished:
     """A transaction whose COMMIT has an unknown outcome."""
 
     exports: tuple[Export, ...]
+    gpus: GpuBatch | None
     seq: int
 
 
@@ -59,15 +65,24 @@ class Writer:
 
     Args:
         on_fatal: called from the thread when it ends by itself.
+        gpus: gives seconds of GPUs.
     """
 
-    def __init__(self, committer: Committer, inbox: Inbox, clock: Clock, on_fatal: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        committer: Committer,
+        inbox: Inbox,
+        clock: Clock,
+        on_fatal: Callable[[], object],
+        gpus: GpuRecords | None = None,
+    ) -> None:
         self.failures: Counter[str] = Counter()
         self.fatal: Exception | None = None
         self._committer = committer
         self._inbox = inbox
         self._clock = clock
         self._on_fatal = on_fatal
+        self._gpus = NoGpuRecords() if gpus is None else gpus
         self._is_current = False
         self._unfinished: _Unfinished | None = None
         self._tries = 0
@@ -131,27 +146,40 @@ class Writer:
             refuse(waiting, RefusedError("database"))
             _excuse(self._inbox.errands(), RefusedError("database"))
             self._recover()
-        elif waiting:
-            self._commit(self._recent(waiting))
+        else:
+            recent, gpus = self._recent(waiting), self._taken() if self._is_due else None
+            if recent or gpus is not None:
+                self._commit(recent, gpus)
         # One a turn: exports wait for one change of a definition, not for all that were asked for.
         if (errand := self._inbox.errand()) is not None:
             self._run_errand(errand)
-        if not self._tries and self._clock.monotonic_ns() >= self._next_heartbeat_ns:
+        if not self._tries and self._is_due:
             self._heartbeat()
+
+    @property
+    def _is_due(self) -> bool:
+        return self._clock.monotonic_ns() >= self._next_heartbeat_ns
+
+    def _taken(self) -> GpuBatch | None:
+        """Seconds of GPUs to be counted; without an SLO on them they are let go."""
+        batch = self._gpus.take()
+        return None if batch is None else self._committer.countable(batch)
 
     def _recent(self, waiting: Sequence[Waiting]) -> tuple[Waiting, ...]:
         oldest_ns = self._clock.now_ns() - _OLDEST_NS
         refuse((one for one in waiting if one.export.received_ns < oldest_ns), RefusedError("overloaded"))
         return tuple(one for one in waiting if one.export.received_ns >= oldest_ns)
 
-    def _commit(self, waiting: Sequence[Waiting]) -> None:
+    def _commit(self, waiting: Sequence[Waiting], gpus: GpuBatch | None = None) -> None:
         exports = tuple(one.export for one in waiting)
         seq = self._committer.next_seq()
         try:
-            refused = self._committer.commit(exports, seq)
+            refused = self._committer.commit(exports, seq, gpus)
         except UnavailableError as error:
             if isinstance(error, UnknownError):
-                self._unfinished = _Unfinished(exports, seq)
+                self._unfinished = _Unfinished(exports, gpus, seq)
+            elif gpus is not None:
+                self._gpus.give_back(gpus)
             self._suspend(error)
             # Their clients come again; a receipt will tell what is counted.
             refuse(waiting, RefusedError("database"))
@@ -159,29 +187,33 @@ class Writer:
             refuse(waiting, RefusedError("database"))
             raise
         except Exception as error:  # noqa: BLE001 - no input may end the thread
-            self._isolate(waiting, error)
+            self._isolate(waiting, gpus, error)
         else:
             keep(waiting, refused)
 
-    def _isolate(self, waiting: Sequence[Waiting], error: Exception) -> None:
-        """A fault of ours that one export brings out fails that one alone."""
-        if len(waiting) > 1:
+    def _isolate(self, waiting: Sequence[Waiting], gpus: GpuBatch | None, error: Exception) -> None:
+        """A fault of ours that one export, or seconds of GPUs, bring out fails that alone."""
+        if len(waiting) + (gpus is not None) > 1:
             try:
                 for one in waiting:
-                    self._commit_unless_suspended(one)
+                    self._commit_unless_suspended((one,), None)
+                if gpus is not None:
+                    self._commit_unless_suspended((), gpus)
             except UnusableError:
                 refuse(waiting, RefusedError("database"))  # who was answered before hears nothing more
                 raise
             return
         self.failures["bug"] += 1
-        _log.error("export_failed", exc_info=error)
+        _log.error("export_failed" if waiting else "gpu_records_failed", exc_info=error)
         refuse(waiting, error)
 
-    def _commit_unless_suspended(self, one: Waiting) -> None:
-        if self._tries:
-            refuse((one,), RefusedError("database"))
-        else:
-            self._commit((one,))
+    def _commit_unless_suspended(self, waiting: Sequence[Waiting], gpus: GpuBatch | None) -> None:
+        if not self._tries:
+            self._commit(waiting, gpus)
+            return
+        refuse(waiting, RefusedError("database"))
+        if gpus is not None:
+            self._gpus.give_back(gpus)
 
     def _run_errand(self, errand: Errand) -> None:
         if self._tries:
@@ -237,13 +269,15 @@ class Writer:
             self._is_current, self._unfinished = True, None
         self._committer.resume()
         if self._unfinished is not None:
-            self._committer.commit(self._unfinished.exports, self._unfinished.seq)
+            self._committer.commit(self._unfinished.exports, self._unfinished.seq, self._unfinished.gpus)
             self._unfinished = None
         self._committer.heartbeat()
 
     def _finish(self) -> None:
-        """Say until when we were accepting, if the database lets us."""
+        """Count what GPUs did last, and say until when we were accepting, if the database lets us."""
         try:
+            if not self._tries and (gpus := self._taken()) is not None:
+                self._commit((), gpus)
             if self._tries:
                 self._retry()
             else:

@@ -12,7 +12,8 @@ aggregate = p50 p90 p95 p99 mean min max                op = <= < >= > == !=
 
 A condition is data: clauses with exact bounds. `counting` turns those of
 requests into masks; `slicing` sums what those of time slices need, `verdict`
-compares the sums. Quantities are read by `quantity`.
+compares the sums. Which fields and aggregates there are is a `Vocabulary`,
+quantities are read by `quantity`.
 """
 
 import re
@@ -24,7 +25,8 @@ from typing import Final
 
 from slo_exporter.sli import quantity
 from slo_exporter.sli.quantity import NEVER, UNIT_NS, ConditionError, Measure
-from slo_exporter.sli.records import FIELDS, Kind, Outcome
+from slo_exporter.sli.records import Kind, Outcome
+from slo_exporter.sli.vocabulary import FIELDS_TAKEN, PERCENTS, REQUESTS, Vocabulary, measure_of, measure_over
 
 __all__ = [
     "OPERATORS",
@@ -40,23 +42,10 @@ __all__ = [
 
 OPERATORS: Final = ("<=", "<", ">=", ">", "==", "!=")
 OUTCOMES: Final[Mapping[str, Outcome]] = {outcome.name.lower(): outcome for outcome in Outcome}
-PERCENTS: Final[Mapping[str, int]] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 
-_OF_ONE_FIELD: Final = (*PERCENTS, "mean", "min", "max")
 _ORDERED: Final = ("<=", "<", ">=", ">")
 _RANKED: Final = (*PERCENTS, "min", "max")
 """Aggregates that are one record's value: whole, and kept as a tally against the bound, which takes an order."""
-_FIELDS_TAKEN: Final[Mapping[str, tuple[int, ...]]] = {
-    **dict.fromkeys(_OF_ONE_FIELD, (1,)),
-    "rate": (0, 1),
-    "count": (0,),
-    "ratio": (2,),
-}
-_EXAMPLES: Final[Mapping[str, str]] = {
-    "rate": "rate >= 100/s or rate(completion_tokens) >= 1000/s",
-    "count": "count >= 100",
-    "ratio": "ratio(data_wait, step) <= 15%",
-}
 
 _CLAUSE: Final = re.compile(r"([a-z0-9_]+) ?(\([^()<>=!]*\))? ?(<=|<|>=|>|==|!=) ?([^<>=!].*)")
 
@@ -73,7 +62,7 @@ class Clause:
         """Canonical text: ``e2e <= 80000000ns``."""
         if self.field == "outcome":
             return f"outcome {self.op} {Outcome(self.bound).name.lower()}"
-        return f"{self.field} {self.op} {quantity.canonical(_measure(self.field), Fraction(self.bound))}"
+        return f"{self.field} {self.op} {quantity.canonical(measure_of(self.field), Fraction(self.bound))}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -85,7 +74,7 @@ class Aggregate:
     fields: tuple[str, ...]
     op: str
     bound: Fraction
-    """Nanoseconds, a count, per second, or a plain ratio."""
+    """As values of the fields are: nanoseconds, a count, billionths; per second, or a plain ratio."""
 
     @property
     def name(self) -> str:
@@ -95,7 +84,7 @@ class Aggregate:
     @property
     def measure(self) -> Measure:
         """What the bound is."""
-        return _measure_of(self.function, self.fields)
+        return measure_over(self.function, self.fields)
 
     def __str__(self) -> str:
         """Canonical text: ``p99(e2e) <= 80000000ns``."""
@@ -129,19 +118,19 @@ class Condition:
         return " and ".join(map(str, sorted(set(self.clauses)) or self.distinct_aggregates))
 
 
-def parse(text: str) -> Condition:
+def parse(text: str, words: Vocabulary = REQUESTS) -> Condition:
     """
-    Read a condition.
+    Read a condition on what *words* are of.
 
     Raises:
         ConditionError: what is wrong, where, and what would be right.
     """
     if not text.strip():
-        raise ConditionError("is empty; write for example: e2e <= 80ms")
-    words = " ".join(text.split())
-    if " or " in words:
+        raise ConditionError(f"is empty; write for example: {words.example()}")
+    spaced = " ".join(text.split())
+    if " or " in spaced:
         raise ConditionError(f"{text!r} says or; what is good meets every clause, so join them with and")
-    read = [_clause(part) for part in words.split(" and ")]
+    read = [_clause(part, words) for part in spaced.split(" and ")]
     clauses = tuple(clause for clause in read if isinstance(clause, Clause))
     aggregates = tuple(clause for clause in read if isinstance(clause, Aggregate))
     if clauses and aggregates:
@@ -152,59 +141,60 @@ def parse(text: str) -> Condition:
     return Condition(clauses, aggregates)
 
 
-def _clause(text: str) -> Clause | Aggregate:
+def _clause(text: str, words: Vocabulary) -> Clause | Aggregate:
     match = _CLAUSE.fullmatch(text)
     if match is None:
-        raise ConditionError(f"cannot read {text!r}; a clause is: field {' | '.join(OPERATORS)} quantity")
+        raise ConditionError(f"cannot read {text!r}; a clause is: {_shape(words)} {' | '.join(OPERATORS)} quantity")
     name, argument, op, value = match.groups()
-    if argument is not None or name in _FIELDS_TAKEN:
-        return _aggregate(name, argument or "", op, value)
+    if argument is not None or name in FIELDS_TAKEN:
+        return _aggregate(name, argument or "", op, value, words)
+    if not words.judges_one:
+        words.check(name)
+        raise ConditionError(f"{name} has a value every second; aggregate it, as in {words.example()}")
     if name == "outcome":
         return Clause(name, _equality(op), _outcome(value))
-    _known(name, [*FIELDS, "outcome"])
-    return Clause(name, op, _whole(op, quantity.read(name, _measure(name), value)))
+    words.check(name, "outcome")
+    return Clause(name, op, _whole(op, quantity.read(name, measure_of(name), value)))
 
 
-def _aggregate(function: str, argument: str, op: str, value: str) -> Aggregate:
-    if function not in _FIELDS_TAKEN:
-        raise ConditionError(f"unknown aggregate {function!r}; aggregates are: {', '.join(_FIELDS_TAKEN)}")
+def _shape(words: Vocabulary) -> str:
+    return "field" if words.judges_one else "aggregate(field)"
+
+
+def _aggregate(function: str, argument: str, op: str, value: str, words: Vocabulary) -> Aggregate:
+    if function in words.refused:
+        raise ConditionError(words.refused[function])
+    if function not in FIELDS_TAKEN:
+        known = [name for name in FIELDS_TAKEN if name not in words.refused]
+        raise ConditionError(f"unknown aggregate {function!r}; aggregates are: {', '.join(known)}")
     inside = argument.strip("() ")
     fields = tuple(field.strip() for field in inside.split(",")) if inside else ()
-    _check_fields(function, fields)
+    _check_fields(function, fields, words)
     if function in _RANKED and op not in _ORDERED:
         raise ConditionError(f"{function} takes {', '.join(_ORDERED[:-1])} or {_ORDERED[-1]}, not {op}")
-    measure = _measure_of(function, fields)
+    measure = measure_over(function, fields)
     bound = quantity.read(Aggregate(function, fields, op, Fraction()).name, measure, value)
     return Aggregate(function, fields, op, Fraction(_whole(op, bound)) if function in (*_RANKED, "count") else bound)
 
 
-def _check_fields(function: str, fields: tuple[str, ...]) -> None:
+def _check_fields(function: str, fields: tuple[str, ...], words: Vocabulary) -> None:
     for field in fields:
-        if field == "outcome":
+        if field == "outcome" and words.judges_one:
             raise ConditionError(f"outcome is no number, so {function} cannot aggregate it; set outcomes beside good")
-        _known(field, FIELDS)
-    if len(fields) not in _FIELDS_TAKEN[function]:
-        takes = {0: "no field", 1: "one field", 2: "two fields"}[_FIELDS_TAKEN[function][-1]]
-        raise ConditionError(f"{function} takes {takes}, as in {_EXAMPLES.get(function, f'{function}(e2e) <= 80ms')}")
-    if function == "rate" and any(FIELDS[field] is not Kind.COUNT for field in fields):
-        counts = ", ".join(name for name, kind in FIELDS.items() if kind is Kind.COUNT)
+        words.check(field)
+    if len(fields) not in FIELDS_TAKEN[function]:
+        takes = {0: "no field", 1: "one field", 2: "two fields"}[FIELDS_TAKEN[function][-1]]
+        raise ConditionError(f"{function} takes {takes}, as in {words.example(function)}")
+    kinds = [words.fields[field] for field in fields]
+    if function == "rate" and any(kind is not Kind.COUNT for kind in kinds):
+        counts = ", ".join(name for name, kind in words.fields.items() if kind is Kind.COUNT)
         raise ConditionError(f"rate sums counts, and {fields[0]} is a duration; counts are: {counts}")
-    if function == "ratio" and FIELDS[fields[0]] is not FIELDS[fields[1]]:
-        raise ConditionError(f"ratio takes two durations or two counts, not {fields[0]} and {fields[1]}")
+    if function == "ratio" and (kinds[0] is not kinds[1] or kinds[0] not in words.in_ratio):
+        takes = " or ".join(f"two {_PLURAL[kind]}" for kind in words.in_ratio)
+        raise ConditionError(f"ratio takes {takes}, not {fields[0]} and {fields[1]}")
 
 
-def _known(name: str, fields: Mapping[str, Kind] | list[str]) -> None:
-    if name not in fields:
-        raise ConditionError(f"unknown field {name!r}; fields are: {', '.join(fields)}")
-
-
-def _measure(field: str) -> Measure:
-    return Measure.DURATION if FIELDS[field] is Kind.DURATION else Measure.COUNT
-
-
-def _measure_of(function: str, fields: tuple[str, ...]) -> Measure:
-    special = {"rate": Measure.RATE, "ratio": Measure.RATIO, "count": Measure.COUNT}
-    return special[function] if function in special else _measure(fields[0])
+_PLURAL: Final[Mapping[Kind, str]] = {Kind.DURATION: "durations", Kind.COUNT: "counts", Kind.RATIO: "shares"}
 
 
 def _equality(op: str) -> str:

@@ -32,7 +32,7 @@ Clauses = tuple[Clause, ...]
 Rules = tuple[Rule, ...]
 """The rule of each `Outcome`, in their order."""
 
-_COMPARE: Final[Mapping[str, Callable[[NDArray[np.int64], int], Mask]]] = {
+COMPARE: Final[Mapping[str, Callable[[NDArray[np.int64], int], Mask]]] = {
     "<=": operator.le,
     "<": operator.lt,
     ">=": operator.ge,
@@ -90,7 +90,9 @@ class Plan:
 
     def __init__(self, indicators: Sequence[Indicator]) -> None:
         frames = {
-            column: _frame(indicator) for column, indicator in enumerate(indicators) if indicator.timeslice_s is None
+            column: _frame(indicator, indicator.selector)
+            for column, indicator in enumerate(indicators)
+            if indicator.timeslice_s is None and isinstance(indicator.selector, Selector)
         }
         self._width = len(indicators)
         self._frames = tuple(dict.fromkeys(frames.values()))
@@ -121,10 +123,10 @@ def rules_of(indicator: Indicator) -> Rules:
     return tuple(indicator.rules[outcome] for outcome in Outcome)
 
 
-def _frame(indicator: Indicator) -> Frame:
+def _frame(indicator: Indicator, selector: Selector) -> Frame:
     condition = indicator.good
     return Frame(
-        selector=indicator.selector,
+        selector=selector,
         rules=rules_of(indicator),
         on_outcome=condition.on_outcome,
         fields=tuple(sorted({clause.field for clause in condition.on_numbers})),
@@ -196,6 +198,10 @@ class Masks:
         """Requests of *selector* whose outcome has this rule."""
         return self.selected(selector) & self.ruled(rules, rule)
 
+    def number(self, field: str) -> Ints:
+        """The column of *field*."""
+        return self.batch.number(field)
+
     @_once
     def known(self, field: str) -> Mask:
         """Requests whose *field* can be judged."""
@@ -211,7 +217,7 @@ class Masks:
     @_once
     def holds(self, clause: Clause) -> Mask:
         """Requests that satisfy *clause*; one with a missing field does not."""
-        compare = _COMPARE[clause.op]
+        compare = COMPARE[clause.op]
         if clause.field == "outcome":
             return compare(self.batch.outcome.astype(np.int64), clause.bound)
         column = self.batch.number(clause.field)
@@ -258,4 +264,5 @@ def merged(one: Delta, other: Delta) -> Delta:
 
 def attribute_keys(indicators: Sequence[Indicator]) -> frozenset[str]:
     """Attribute keys that the selectors ask for."""
-    return frozenset(key for indicator in indicators for key in indicator.selector.attribute_keys)
+    selectors = [one.selector for one in indicators if isinstance(one.selector, Selector)]
+    return frozenset(key for selector in selectors for key in selector.attribute_keys)

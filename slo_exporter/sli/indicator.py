@@ -1,5 +1,5 @@
 """
-What an SLO counts: a selector of requests and a condition on them.
+What an SLO counts: a selector of requests, or of GPUs, and a condition on them.
 
 The normalised indicator is an SLO's identity over time: changing it starts a
 new generation of counts, changing anything else does not.
@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from slo_exporter.sli.condition import Condition
+from slo_exporter.sli.gpus import GpuSelector
 from slo_exporter.sli.records import TEXT_FIELDS, Outcome, View
+from slo_exporter.sli.vocabulary import GPUS, REQUESTS
 
 HTTP_PREFIXES = ("http.", "url.", "user_agent.")
 """Attribute keys of the HTTP semantic conventions, old and new."""
@@ -73,12 +75,13 @@ class Indicator:
     An SLI: good events over total events.
 
     An event is a request, or with a width in `timeslice_s` a time slice. The
-    condition is then on slices too.
+    condition is then on slices too. Of GPUs it is always a time slice.
     """
 
-    selector: Selector
+    selector: Selector | GpuSelector
     good: Condition
     rules: Mapping[Outcome, Rule] = field(default_factory=lambda: DEFAULT_RULES)
+    """Of requests."""
     timeslice_s: int | None = None
     """Width of the time slices that are judged, in seconds; None: requests are."""
     empty: Empty | None = None
@@ -86,8 +89,12 @@ class Indicator:
 
     def __post_init__(self) -> None:
         """Refuse a condition on something else than the events."""
-        if bool(self.good.aggregates) != (self.timeslice_s is not None):
+        is_on_gpus = isinstance(self.selector, GpuSelector)
+        if bool(self.good.aggregates) != (self.timeslice_s is not None) or (is_on_gpus and self.timeslice_s is None):
             raise ValueError("aggregates judge time slices, and every other clause one request")
+        known = (GPUS if is_on_gpus else REQUESTS).fields
+        if any(name not in known for aggregate in self.good.aggregates for name in aggregate.fields):
+            raise ValueError("the condition is on GPUs and the selector on requests, or the other way round")
 
     @property
     def when_empty(self) -> Empty:
@@ -99,13 +106,17 @@ class Indicator:
 
     def normal_form(self) -> str:
         """JSON text that is equal exactly when the same thing is counted."""
-        counted: dict[str, object] = {
-            "service": self.selector.service,
-            "view": self.selector.view.name.lower(),
-            "requests": {key: sorted(set(texts)) for key, texts in self.selector.matches},
-            "good": self.good.normal_form(),
-            "outcomes": {o.name.lower(): Rule(r).name.lower() for o, r in self.rules.items()},
-        }
+        selector = self.selector
+        matches = {key: sorted(set(texts)) for key, texts in selector.matches}
+        counted: dict[str, object] = {"service": selector.service, "good": self.good.normal_form()}
+        if isinstance(selector, GpuSelector):
+            counted["gpus"] = matches
+        else:
+            counted |= {
+                "view": selector.view.name.lower(),
+                "requests": matches,
+                "outcomes": {o.name.lower(): Rule(r).name.lower() for o, r in self.rules.items()},
+            }
         if self.timeslice_s is not None:
             counted |= {"timeslice": self.timeslice_s, "empty": self.when_empty.name.lower()}
         return json.dumps(counted, sort_keys=True, separators=(",", ":"))

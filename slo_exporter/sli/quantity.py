@@ -12,6 +12,8 @@ from enum import IntEnum
 from fractions import Fraction
 from typing import Final
 
+from slo_exporter.sli.gpus import WHOLE
+
 UNIT_NS: Final[Mapping[str, int]] = {
     "ns": 1,
     "us": 10**3,
@@ -42,6 +44,10 @@ class Measure(IntEnum):
     RATE = 2
     """Per second."""
     RATIO = 3
+    SHARE = 4
+    """A field that is a share, in whole billionths: never more than all."""
+    PLAIN = 5
+    """A field of GPUs whose unit is its own."""
 
 
 _UNITS: Final[Mapping[Measure, Mapping[str, Fraction]]] = {
@@ -49,6 +55,8 @@ _UNITS: Final[Mapping[Measure, Mapping[str, Fraction]]] = {
     Measure.COUNT: {"": Fraction(1)},
     Measure.RATE: {"/s": Fraction(1)},
     Measure.RATIO: {"%": Fraction(1, 100), "": Fraction(1)},
+    Measure.SHARE: {"%": Fraction(WHOLE, 100), "": Fraction(WHOLE)},
+    Measure.PLAIN: {"": Fraction(1)},
 }
 _MOST: Final[Mapping[Measure, Fraction]] = {
     **dict.fromkeys(Measure, Fraction(NEVER)),
@@ -60,18 +68,22 @@ _EXAMPLES: Final[Mapping[Measure, str]] = {
     Measure.COUNT: "80",
     Measure.RATE: "100/s",
     Measure.RATIO: "15%",
+    Measure.SHARE: "40%",
+    Measure.PLAIN: "80",
 }
 _WRONG_UNIT: Final[Mapping[Measure, str]] = {
     Measure.DURATION: f"is a duration and needs a unit ({' '.join(UNIT_NS)}), as in 80ms, not {{text!r}}",
     Measure.COUNT: "is a count and takes no unit, not {unit!r}",
     Measure.RATE: "is counted per second and needs /s, as in 100/s, not {text!r}",
     Measure.RATIO: "is a ratio and takes % or no unit, as in 15% or 0.15, not {text!r}",
+    Measure.SHARE: "is a share and takes % or no unit, as in 40% or 0.4, not {text!r}",
+    Measure.PLAIN: "is a plain number (temperature in degrees Celsius, power in watts) and takes no unit, not {unit!r}",
 }
 
 
 def read(name: str, measure: Measure, text: str) -> Fraction:
     """
-    Read the bound of *name*: nanoseconds, events, per second, or a plain ratio.
+    Read the bound of *name*: nanoseconds, events, per second, a plain ratio, or billionths of a share.
 
     Raises:
         ConditionError: says which unit *measure* takes.
@@ -83,13 +95,16 @@ def read(name: str, measure: Measure, text: str) -> Fraction:
     scale = _UNITS[measure].get(unit)
     if scale is None:
         raise ConditionError(f"{name} {_WRONG_UNIT[measure].format(text=text, unit=unit)}")
-    return min(Fraction(number) * scale, _MOST[measure])
+    bound = Fraction(number) * scale
+    if measure is Measure.SHARE and bound > WHOLE:
+        raise ConditionError(f"{name} is a share and never more than 100%, as in 40% or 0.4, not {text!r}")
+    return min(bound, _MOST[measure])
 
 
 def canonical(measure: Measure, bound: Fraction) -> str:
     """The one text of a bound: in ns, %, per second or without a unit, as `read` takes it."""
-    if measure is Measure.RATIO:
-        return f"{_decimal(bound * 100)}%"
+    if measure in (Measure.RATIO, Measure.SHARE):
+        return f"{_decimal(bound * 100 / (WHOLE if measure is Measure.SHARE else 1))}%"
     unit = {Measure.DURATION: "ns", Measure.RATE: "/s"}.get(measure, "")
     return f"{_decimal(bound)}{unit}"
 

@@ -8,11 +8,13 @@ Rules of this module:
 2. A slice of an SLO is a vector: how many records, then the parts of each
    distinct aggregate in their sorted order, `PARTS` each.
 3. Masks over columns, shared with `counting` and among SLOs.
+
+Of requests here; of GPUs, with the same sums, in `gpu_slicing`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -57,22 +59,31 @@ def added(sums: Ints, more: Ints) -> Ints:
     return np.where(total < sums, _MOST, total)
 
 
+class Look(Protocol):
+    """A batch as clauses look at it: one mask over all rows each."""
+
+    def number(self, field: str) -> Ints:
+        """The column of *field*."""
+        ...
+
+    def known(self, field: str) -> Mask:
+        """Rows whose *field* a percentile can judge."""
+        ...
+
+    def measured(self, field: str) -> Mask:
+        """Rows that have a value of *field*."""
+        ...
+
+    def holds(self, clause: Clause) -> Mask:
+        """Rows that satisfy *clause*."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A time-slice SLO."""
-
-    row: int
-    width_s: int
-    selector: Selector
-    rules: Rules
-    aggregates: tuple[Aggregate, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Records:
+class Records:
     """A batch, ascending in time, as one SLO sees it."""
 
-    masks: Masks
+    look: Look
     judged: Mask
     """Records that the clauses are about."""
     bad: Mask
@@ -86,7 +97,7 @@ class _Records:
 
     def total(self, field: str, records: Mask) -> Ints:
         """Per slice the sum of *field* over *records*."""
-        column = np.where(records, self.masks.batch.number(field), 0)
+        column = np.where(records, self.look.number(field), 0)
         high = np.add.reduceat(column >> 32, self.first)
         low = np.add.reduceat(column & _LOW, self.first)
         high += low >> 32
@@ -94,19 +105,30 @@ class _Records:
         return total
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A time-slice SLO on requests."""
+
+    row: int
+    width_s: int
+    selector: Selector
+    rules: Rules
+    aggregates: tuple[Aggregate, ...]
+
+
 class SlicePlan:
     """
-    How to sum for some indicators.
+    How to sum requests for some indicators.
 
     Args:
-        indicators: in the order of rows; those on requests are left out.
+        indicators: in the order of rows; those on requests one by one, and on GPUs, are left out.
     """
 
     def __init__(self, indicators: Sequence[Indicator]) -> None:
         self._asked = tuple(
             _Asked(row, one.timeslice_s, one.selector, rules_of(one), one.good.distinct_aggregates)
             for row, one in enumerate(indicators)
-            if one.timeslice_s is not None
+            if one.timeslice_s is not None and isinstance(one.selector, Selector)
         )
 
     def sum(self, batch: RequestBatch) -> dict[int, SliceSums]:
@@ -115,66 +137,73 @@ class SlicePlan:
             return {}
         batch = batch.take(np.argsort(batch.end_ns, kind="stable"))
         masks = Masks(batch)
-        cuts = {
-            width: np.unique(batch.end_ns // (width * _SECOND_NS) * width, return_index=True)
-            for width in {asked.width_s for asked in self._asked}
-        }
+        cuts = {width: cut(batch.end_ns, width) for width in {asked.width_s for asked in self._asked}}
         return {asked.row: sums for asked in self._asked if (sums := _sums(asked, masks, *cuts[asked.width_s]))}
+
+
+def cut(end_ns: Ints, width_s: int) -> tuple[Ints, Ints]:
+    """Where the slices of *width_s* start, in seconds, and the first row of each; *end_ns* ascends."""
+    starts, first = np.unique(end_ns // (width_s * _SECOND_NS) * width_s, return_index=True)
+    return starts, first
 
 
 def _sums(asked: _Asked, masks: Masks, starts: Ints, first: Ints) -> SliceSums | None:
     judged = masks.fated(asked.selector, asked.rules, Rule.DECIDE)
     bad = masks.fated(asked.selector, asked.rules, Rule.BAD)
-    counts = per_slice(judged | bad, first)
+    return summed(Records(masks, judged, bad, first), asked.aggregates, starts, masks.batch.end_ns)
+
+
+def summed(records: Records, aggregates: Sequence[Aggregate], starts: Ints, end_ns: Ints) -> SliceSums | None:
+    """What the *records* of a batch add to the slices from *starts*; None where there are none."""
+    counted = records.judged | records.bad
+    counts = per_slice(counted, records.first)
     held = np.flatnonzero(counts)
     if not held.size:
         return None
-    records = _Records(masks, judged, bad, first)
-    parts = [part for aggregate in asked.aggregates if aggregate.fields for part in _parts(records, aggregate)]
-    sums = np.stack([counts, *parts], axis=1)[held]
-    return SliceSums(starts[held], sums, last(masks.batch.end_ns, judged | bad))
+    parts = [part for aggregate in aggregates if aggregate.fields for part in _parts(records, aggregate)]
+    return SliceSums(starts[held], np.stack([counts, *parts], axis=1)[held], last(end_ns, counted))
 
 
-def _parts(records: _Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
+def _parts(records: Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
     return _PARTS[aggregate.function](records, aggregate)
 
 
-def _percentile(records: _Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
+def _percentile(records: Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
     """Records, bad ones too, and those that satisfy the bound."""
     clause = _per_record(aggregate)
-    known = records.judged & records.masks.known(clause.field)
-    return records.tally(known | records.bad, known & records.masks.holds(clause))
+    known = records.judged & records.look.known(clause.field)
+    return records.tally(known | records.bad, known & records.look.holds(clause))
 
 
-def _extreme(records: _Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
+def _extreme(records: Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
     """Records with a value, and those that satisfy the bound."""
     clause = _per_record(aggregate)
-    known = records.judged & records.masks.measured(clause.field)
-    return records.tally(known, known & records.masks.holds(clause))
+    known = records.judged & records.look.measured(clause.field)
+    return records.tally(known, known & records.look.holds(clause))
 
 
-def _mean(records: _Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
+def _mean(records: Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
     """Records with a value, and the sum of the values."""
     (field,) = aggregate.fields
-    known = records.judged & records.masks.measured(field)
+    known = records.judged & records.look.measured(field)
     return per_slice(known, records.first), records.total(field, known)
 
 
-def _ratio(records: _Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
+def _ratio(records: Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
     """Both sums, over records that know both."""
     upper, lower = aggregate.fields
-    known = records.judged & records.masks.measured(upper) & records.masks.measured(lower)
+    known = records.judged & records.look.measured(upper) & records.look.measured(lower)
     return records.total(upper, known), records.total(lower, known)
 
 
-def _flow(records: _Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
+def _flow(records: Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
     """Records with a value, bad ones too, and the sum of the values."""
     (field,) = aggregate.fields
-    known = (records.judged | records.bad) & records.masks.measured(field)
+    known = (records.judged | records.bad) & records.look.measured(field)
     return per_slice(known, records.first), records.total(field, known)
 
 
-_PARTS: Final[Mapping[str, Callable[[_Records, Aggregate], tuple[Ints, Ints]]]] = {
+_PARTS: Final[Mapping[str, Callable[[Records, Aggregate], tuple[Ints, Ints]]]] = {
     **dict.fromkeys(("p50", "p90", "p95", "p99"), _percentile),
     **dict.fromkeys(("min", "max"), _extreme),
     "mean": _mean,

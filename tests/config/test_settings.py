@@ -204,7 +204,7 @@ WRONG = {
     "lateness: 10": ("lateness: '10' is no duration; write a whole number and ms, s, m, h, d or w, such as 30d"),
     "lateness_ns: 1": (
         "lateness_ns: is an unknown field; did you mean lateness? fields are: "
-        "listen, otlp, database, slo_files, lateness, retention, models, model_keys, model_aliases, prefer_model, "
+        "listen, otlp, database, slo_files, gpu, lateness, retention, models, model_keys, model_aliases, prefer_model, "
         "conventions, ignore_routes, write_tokens"
     ),
     "retention: 23h": "retention: '23h' is out of range; it must be at least 1d and at most 100d",

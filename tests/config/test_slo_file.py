@@ -165,7 +165,10 @@ ENTRIES = {
     "no indicator": (one(indicator=""), ["SLO 'latency': indicator: must be a mapping"]),
     "no requests, no good": (
         one(indicator={}),
-        ["SLO 'latency': indicator.requests: is required", "SLO 'latency': indicator.good: is required"],
+        [
+            "SLO 'latency': indicator.requests: is required, or gpus; write {} for every request of the service",
+            "SLO 'latency': indicator.good: is required",
+        ],
     ),
     "a condition that cannot be read": (
         one(indicator={"requests": {}, "good": "fast"}),
@@ -196,10 +199,6 @@ ENTRIES = {
     "an unknown empty": (
         one(indicator={"requests": {}, "timeslice": "1m", "empty": "fine", "good": "count >= 1"}),
         ["SLO 'latency': indicator.empty: must be one of no_data, good, bad, not 'fine'"],
-    ),
-    "a GPU": (
-        one(indicator={"gpus": {}, "good": "mean(utilization) >= 40%"}),
-        ["SLO 'latency': indicator: gpus is not supported yet"],
     ),
     "several wrong fields": (
         one(objective="0", window="1s"),

@@ -221,10 +221,10 @@ async def test_an_export_that_brings_out_a_fault_fails_alone(path: Path, monkeyp
     running, unlucky = Running(path), export([], body=b"unlucky")
     effect = running.committer._effect
 
-    def stumble(exports: list[Export], now_ns: int) -> object:
+    def stumble(exports: list[Export], gpus: object, now_ns: int) -> object:
         if any(one.digest == unlucky.digest for one in exports):
             raise ZeroDivisionError
-        return effect(exports, now_ns)
+        return effect(exports, gpus, now_ns)
 
     monkeypatch.setattr(running.committer, "_effect", stumble)
     good = [asyncio.create_task(running.send(span)) for span in (1, 2)]

@@ -54,12 +54,12 @@ async def test_exports_behind_a_fatal_one_are_refused(tmp_path: Path, monkeypatc
     writer.open()
     effect = committer._effect
 
-    def stumble(exports: Sequence[Export], now_ns: int) -> object:
+    def stumble(exports: Sequence[Export], gpus: object, now_ns: int) -> object:
         if len(exports) > 1:
             raise ZeroDivisionError
         if exports[0].refused:
             raise UnusableError("the database is damaged")
-        return effect(exports, now_ns)
+        return effect(exports, gpus, now_ns)
 
     monkeypatch.setattr(committer, "_effect", stumble)
     bodies = [export([Request(end_ns=NOON_NS - SECOND, span=span)], refused=int(span == 2)) for span in (1, 2, 3)]

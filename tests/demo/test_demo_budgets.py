@@ -21,6 +21,7 @@ from slo_exporter.ingest.otlp.reader import Reader, Reading
 from slo_exporter.sli import counting
 from slo_exporter.sli.admission import Admission
 from slo_exporter.sli.counting import SLICE_S, Delta
+from slo_exporter.sli.indicator import Selector
 from slo_exporter.sli.records import Outcome, RequestBatch
 from slo_exporter.sli.slicing import SlicePlan
 from slo_exporter.slo.budget import Counts, burn_rate
@@ -37,7 +38,7 @@ NOW_NS = EPOCH_NS + END_S * SECOND_NS
 # An hour and two cycles of the weather, with fewer calls than the demo makes.
 CALLS = list(takewhile(lambda call: call.ended_s < END_S, traffic.calls(Random(1), 4.0)))
 CHATS = [call for call in CALLS if call.route == CHAT]
-SLOS = slo_file.load([DEMO_SLOS])
+SLOS = [slo for slo in slo_file.load([DEMO_SLOS]) if isinstance(slo.indicator.selector, Selector)]
 
 
 def read(calls: list[Call]) -> Reading:
