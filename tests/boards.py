@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import gpu_views
 import numpy as np
 from builders import NOON_NS
 
@@ -23,6 +24,7 @@ from slo_exporter.web.board import (
     About,
     Definition,
     FileDefinedError,
+    GpusView,
     NotNowError,
     Readings,
     Source,
@@ -56,6 +58,8 @@ class LedgerBoard:
     corrected: dict[tuple[str, str], list[CorrectionMade]] = field(default_factory=dict)
     book: StageBook = field(default_factory=lambda: StageBook(NOW_NS - DAY_NS))
     """Where the time of requests went."""
+    seen: GpusView = field(default_factory=gpu_views.unread)
+    """The GPUs of this host."""
 
     def __post_init__(self) -> None:
         """Count everything into the ledger."""
@@ -158,6 +162,10 @@ class LedgerBoard:
             raise KeyError(question.service)
         return breakdown(self.book.read(question.service, question.window_s, now_ns), question)
 
+    def gpus(self) -> GpusView:
+        """What the GPUs do."""
+        return self.seen
+
     def warnings(self, service: str) -> Sequence[str]:
         """What to know about a service."""
         return self.warned.get(service, ())
@@ -186,6 +194,6 @@ class LedgerBoard:
             started_ns=NOW_NS - 3 * DAY_NS - 4 * 3600 * SECOND_NS,
             listeners=("OTLP/gRPC 127.0.0.1:4317", "OTLP/HTTP 127.0.0.1:4318", "web 127.0.0.1:9874"),
             database="sqlite:///slo-exporter.db",
-            pipeline="otlp -> sli -> slo -> store -> web",
+            pipeline="otlp, nvml -> sli -> slo -> store -> web",
             retention_ns=self.retention_days * DAY_NS,
         )

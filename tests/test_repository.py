@@ -113,7 +113,7 @@ def test_a_missing_program_fails_its_test_where_all_are_required(
         require("no-such-program")
 
 
-@pytest.mark.parametrize(("path", "number"), [(DEMO_SLOS, 6), (EXAMPLES / "chat.yaml", 5)], ids=["demo", "examples"])
+@pytest.mark.parametrize(("path", "number"), [(DEMO_SLOS, 9), (EXAMPLES / "chat.yaml", 5)], ids=["demo", "examples"])
 def test_slo_files_that_come_along_are_right(path: Path, number: int) -> None:
     """The demo's and the example's objectives load."""
     slos = slo_file.load([path])

@@ -113,6 +113,10 @@ class Api:
         """The decision over a service, with the budget of each SLO."""
         return self._get("/api/v1/release-check", {"service": service, "min_remaining": min_remaining})
 
+    def gpus(self) -> Reply:
+        """What the GPUs of the server's host do."""
+        return self._get("/api/v1/gpus")
+
     def _get(self, path: str, query: Mapping[str, str | None] = MappingProxyType({})) -> Reply:
         asked = urlencode({key: value for key, value in query.items() if value is not None})
         url = f"{self._url}{path}{'?' if asked else ''}{asked}"

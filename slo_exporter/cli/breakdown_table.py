@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from rich.console import Console, RenderableType
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -30,8 +29,6 @@ _CELLS: Final = 30
 _QUANTILES: Final = ("p50", "p95", "p99")
 _STYLES: Final = ("bold cyan", "cyan")
 """Of the bar of the largest stage, and of the others."""
-_ANY_WIDTH: Final = 1_000
-"""Columns in which whatever is shown has room."""
 _PADDING: Final = 2
 """Columns between two of a table."""
 _SHOWN_STAGES: Final = 2
@@ -48,7 +45,7 @@ def show(found: BreakdownAnswer) -> None:
         spreads = _fitting(console, lambda quantiles: _spreads(found, quantiles))
         stages = _fitting(console, lambda quantiles: _stages(found, console, quantiles, with_bar=False))
         with_bars = _stages(found, console, _QUANTILES, with_bar=True)
-        parts += ["", spreads, "", with_bars if _fits(console, with_bars) else stages]
+        parts += ["", spreads, "", with_bars if terminal.fits(console, with_bars) else stages]
     if found.groups:
         parts += ["", _groups(found)]
     if found.truncated:
@@ -65,12 +62,7 @@ _Make: TypeAlias = Callable[[Sequence[str]], Table]
 def _fitting(console: Console, make: _Make) -> Table:
     """A table with every quantile, or without the median where that is too wide."""
     whole = make(_QUANTILES)
-    return whole if _fits(console, whole) else make(_QUANTILES[1:])
-
-
-def _fits(console: Console, table: Table) -> bool:
-    unbounded = console.options.update(width=_ANY_WIDTH)
-    return Measurement.get(console, unbounded, table).maximum <= console.width
+    return whole if terminal.fits(console, whole) else make(_QUANTILES[1:])
 
 
 def latency(seconds: float | None) -> str:

@@ -1,4 +1,4 @@
-"""``slo-exporter status``: how much budget is left, and where does the time go?"""
+"""``slo-exporter status``: how much budget is left, where does the time go, and what do the GPUs do?"""
 
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 @click.option("--breakdown", is_flag=True, help="Show where the time of SERVICE's requests goes instead.")
 @click.option("--window", metavar="DURATION", help="With --breakdown: how far back, from 5m to 1d; 1h without it.")
 @click.option("--by", metavar="NAMES", help="With --breakdown: groups too, by model,view,prompt_tokens,…")
+@click.option("--gpus", is_flag=True, help="Show what the GPUs of the server's host do instead.")
 @url_option
 @json_option
-def status(what: str, window: str | None, by: str | None, url: str, *, breakdown: bool, as_json: bool) -> int:
+def status(  # noqa: PLR0913 - one for each option
+    what: str, window: str | None, by: str | None, url: str, *, breakdown: bool, gpus: bool, as_json: bool
+) -> int:
     """
     Show error budgets: of every SLO, of a service's, or one in detail.
 
@@ -25,12 +28,18 @@ def status(what: str, window: str | None, by: str | None, url: str, *, breakdown
     their time on. --by groups by any of model, view, prompt_tokens and
     completion_tokens, with commas between.
 
+    With --gpus, show instead each GPU of the host that the server runs on:
+    what it does, and what is wrong with it.
+
     Exit code 0 whatever the state, 2: no such service or SLO, 3: no answer.
     """
     from slo_exporter.cli.api_client import Api
 
     service, _, slo = what.partition("/")
-    if breakdown:
+    if gpus:
+        _check_gpus(what, breakdown=breakdown)
+        _show_gpus(Api(url), as_json=as_json)
+    elif breakdown:
         # Of a service, whose name may hold a slash: its spans say it.
         _check_breakdown(what)
         _show_breakdown(Api(url), what, {"window": window, "by": by}, as_json=as_json)
@@ -46,6 +55,23 @@ def status(what: str, window: str | None, by: str | None, url: str, *, breakdown
 def _check_breakdown(service: str) -> None:
     if not service:
         raise click.UsageError("--breakdown is of a service: write slo-exporter status SERVICE --breakdown")
+
+
+def _check_gpus(what: str, *, breakdown: bool) -> None:
+    if what or breakdown:
+        raise click.UsageError("--gpus is of the whole host: write slo-exporter status --gpus")
+
+
+def _show_gpus(api: "Api", *, as_json: bool) -> None:
+    from slo_exporter.cli import gpu_table
+    from slo_exporter.web.api.models_gpus import GpuList
+
+    answer = api.gpus()
+    found = answer.read_as(GpuList)
+    if as_json:
+        click.echo(answer.pretty())
+    else:
+        gpu_table.show(found)
 
 
 def _show_breakdown(api: "Api", service: str, query: dict[str, str | None], *, as_json: bool) -> None:

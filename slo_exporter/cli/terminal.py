@@ -11,9 +11,12 @@ from typing import Final
 
 import click
 from rich.console import Console, Group, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 
 _PIPE_COLUMNS: Final = 240
+_ANY_WIDTH: Final = 1_000
+"""Columns in which whatever is shown has room."""
 
 
 def console() -> Console:
@@ -48,3 +51,9 @@ def json_text(answer: object) -> str:
 def table(*, is_wide: bool) -> Table:
     """Make a table without lines; with air where there is room."""
     return Table(box=None, padding=(0, 2 if is_wide else 1, 0, 0), pad_edge=False, header_style="dim")
+
+
+def fits(on: Console, table: Table) -> bool:
+    """Say whether a table can be shown without folding or cutting anything."""
+    unbounded = on.options.update(width=_ANY_WIDTH)
+    return Measurement.get(on, unbounded, table).maximum <= on.width

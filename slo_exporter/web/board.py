@@ -1,6 +1,6 @@
 """What the web shows, what it may change, and who knows and does it: implemented by the daemon."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -34,9 +34,11 @@ class About:
     database: str
     """Where the counts are kept, without passwords."""
     pipeline: str
-    """The stages in order, such as ``otlp -> sli -> slo -> store -> web``."""
+    """The stages in order, such as ``otlp, nvml -> sli -> slo -> store -> web``."""
     retention_ns: int = DEFAULT_RETENTION_NS
     """How long counts are kept."""
+    gpu_groups: Collection[str] | None = None
+    """Names of ``gpu.groups``, which an SLO may name; None: any."""
 
 
 class Source(StrEnum):
@@ -62,7 +64,7 @@ class GpuView:
     """One GPU as it is now."""
 
     gpu: int
-    """NVML index."""
+    """NVML index; negative where only the UUID is known."""
     uuid: str
     """Empty where it never answered."""
     is_up: bool | None
@@ -153,7 +155,7 @@ class Board(Protocol):
         """
         ...
 
-    def gpus(self, now_ns: int) -> GpusView:
+    def gpus(self) -> GpusView:
         """What the GPUs of this host are doing; from memory, never from NVML; called from any thread."""
         ...
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+import gpu_views
 import numpy as np
 from boards import NOW_NS, LedgerBoard
 from builders import ManualClock, slo
@@ -11,12 +12,12 @@ from starlette.testclient import TestClient
 
 from slo_exporter.sli.records import Outcome, RequestBatch, View, texts_of
 from slo_exporter.web.api.app import create
-from slo_exporter.web.board import Readings
+from slo_exporter.web.board import GpuView, Readings
 from slo_exporter.web.metrics.requests import RequestMetrics
 
 
 def busy_readings() -> Readings:
-    """A value for each metric that the daemon hands over."""
+    """A value for each metric that the daemon hands over, but for those of GPUs."""
     bare: dict[tuple[str, ...], float] = {(): 3.0}
     return {
         "slo_exporter_exports_total": {("grpc", "kept"): 12.0},
@@ -46,6 +47,12 @@ def busy_readings() -> Readings:
     }
 
 
+def gpu_readings(*gpus: GpuView) -> Readings:
+    """A value for each metric of GPUs, of their host and of how they are read."""
+    view = gpu_views.read(*gpus)
+    return {**gpu_views.readings(view), **gpu_views.processes(view), **gpu_views.reader()}
+
+
 def busy_board() -> LedgerBoard:
     """One SLO in each state, and one with hostile labels."""
     hostile = {"service": "x", "pyrra.dev/team": 'a"b\\c\nd', "__x": "y"}
@@ -59,7 +66,7 @@ def busy_board() -> LedgerBoard:
         ),
         counts=((9995, 5, 3), (99_910, 90, 0), (900, 100, 7), (50, 1, 0), (0, 0, 4)),
         started_days_ago=(9, 9, 9, 25, 9),
-        values=busy_readings(),
+        values={**busy_readings(), **gpu_readings(gpu_views.healthy(0), gpu_views.troubled(1))},
     )
 
 

@@ -136,6 +136,7 @@ def test_one_slo_shows_its_declaration(client: TestClient) -> None:
         "service": "search",
         "view": "server",
         "requests": {},
+        "gpus": None,
         "good": "ttft <= 1500ms and outcome == ok",
         "outcomes": {
             "ok": "decide",

@@ -17,8 +17,9 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from prometheus_client.utils import floatToGoString
 from starlette.testclient import TestClient
 
-from slo_exporter.web.metrics.catalogue import CATALOGUE, Type
+from slo_exporter.web.metrics.catalogue import CATALOGUE
 from slo_exporter.web.metrics.exposition import Format, _number, write
+from slo_exporter.web.metrics.metric import Type
 from slo_exporter.web.metrics.requests import RequestMetrics
 from slo_exporter.web.metrics.series import Scrape
 

@@ -20,7 +20,8 @@ from starlette.testclient import TestClient
 from slo_exporter.sli.records import MISSING
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.web.api.app import create
-from slo_exporter.web.metrics.catalogue import CATALOGUE, Type
+from slo_exporter.web.metrics.catalogue import CATALOGUE
+from slo_exporter.web.metrics.metric import Type
 from slo_exporter.web.metrics.requests import RequestMetrics
 
 Value = Callable[..., float | None]

@@ -5,6 +5,7 @@ from base64 import b64encode
 from dataclasses import replace
 from hashlib import sha256
 
+import gpu_views
 from boards import LedgerBoard
 from builders import slo
 from busy import client_of
@@ -22,7 +23,7 @@ def test_page_shows_what_runs(client: TestClient) -> None:
         "0.1.0",
         "OTLP/gRPC 127.0.0.1:4317",
         "sqlite:///slo-exporter.db",
-        "otlp -&gt; sli",
+        "otlp, nvml -&gt; sli",
         "3d 4h",
         "</span> ready",
     ):
@@ -105,3 +106,46 @@ def test_time_slices_are_called_slices() -> None:
     text = client_of(LedgerBoard([replace(slo("p99"), indicator=indicator)], [(998, 2, 0)])).get("/").text
     assert "<code>p99(e2e) &lt;= 80ms each 90s</code>" in text
     assert "2 bad of 1,000 slices" in text
+
+
+def rows_of(text: str) -> list[str]:
+    """The texts of the GPUs on the page, one line each."""
+    strip = text.partition('<section class="gpus"')[2].partition("</section>")[0].partition("<tbody>")[2]
+    rows = re.findall(r"<tr.*?</tr>", strip, re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in rows]
+
+
+def test_gpus_stand_below_the_budgets() -> None:
+    """What each does, and its state as a word and a mark."""
+    seen = gpu_views.read(gpu_views.healthy(0), gpu_views.failed(1), gpu_views.untold(2))
+    text = client_of(LedgerBoard([slo()], [(1, 0, 0)], seen=seen)).get("/").text
+    assert rows_of(text) == [
+        "0 H200, chat 98% 92% 121.4/140.4 GiB 690/700 W 63 °C ● ok",
+        "1 H200, chat - - - - - ■ lost lost: fell off the bus; XID 79, 5m 2s ago: reboot",
+        "2 - - - - - ○ unknown starting: the first reading is under way",
+    ]
+    assert text.index("<table") < text.index('<section class="gpus"')
+    assert '<h2 id="gpus">GPUs <small>2 x H200, 1 x GPU</small></h2>' in text
+
+
+def test_no_gpu_is_no_strip(client: TestClient) -> None:
+    """A machine without one is normal."""
+    assert 'class="gpus"' not in client.get("/").text
+
+
+def test_gpus_are_shown_without_an_slo() -> None:
+    """Beside the invitation to define one; and it says when they are not real, or not read."""
+    seen = gpu_views.read(gpu_views.untold(), source="simulated", reason="hang", message="It hangs.")
+    text = client_of(LedgerBoard(seen=seen)).get("/").text
+    assert "No SLO is defined yet" in text
+    assert "1 x GPU, simulated" in text
+    assert '<p class="aside">It hangs.</p>' in text
+
+
+def test_hostile_names_of_gpus_are_text() -> None:
+    """Groups and messages come from elsewhere."""
+    evil = "<script>alert(1)</script>"
+    seen = gpu_views.read(gpu_views.healthy(0, (evil,)), reason="hang", message=evil, source=evil)
+    text = client_of(LedgerBoard(seen=seen)).get("/").text
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;") == 3

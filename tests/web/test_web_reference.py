@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from slo_exporter.web.metrics.catalogue import CATALOGUE, Metric, Type
+from slo_exporter.web.metrics.catalogue import CATALOGUE
+from slo_exporter.web.metrics.metric import Metric, Type
 from slo_exporter.web.reference import documents, main
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"

@@ -6,6 +6,7 @@ from typing import Any
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.insight.figures import PERCENTS, UNACCOUNTED, Breakdown, Figures, Flag, Group, Question, Spread, Stage
 from slo_exporter.insight.labels import OTHER
+from slo_exporter.sli.gpus import GpuSelector
 from slo_exporter.sli.indicator import Indicator, Rule
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.history import History
@@ -87,12 +88,17 @@ def slo(report: BudgetReport, definition: Definition, warnings: Sequence[str]) -
 
 
 def _indicator(indicator: Indicator) -> models.IndicatorAnswer:
+    selector = indicator.selector
+    matches = {key: list(texts) for key, texts in selector.matches}
+    is_on_gpus = isinstance(selector, GpuSelector)
+    outcomes = {outcome.name.lower(): Rule(rule).name.lower() for outcome, rule in indicator.rules.items()}
     return models.IndicatorAnswer(
-        service=indicator.selector.service,
-        view=indicator.selector.view.name.lower(),
-        requests={key: list(texts) for key, texts in indicator.selector.matches},
+        service=selector.service,
+        view=None if isinstance(selector, GpuSelector) else selector.view.name.lower(),
+        requests=None if is_on_gpus else matches,
+        gpus=matches if is_on_gpus else None,
         good=wording.good(indicator),
-        outcomes={outcome.name.lower(): Rule(rule).name.lower() for outcome, rule in indicator.rules.items()},
+        outcomes=None if is_on_gpus else outcomes,
         timeslice=None if indicator.timeslice_s is None else wording.span(indicator.timeslice_s),
         empty=None if indicator.timeslice_s is None else indicator.when_empty.name.lower(),
     )

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from slo_exporter.clock import Clock
-from slo_exporter.web.api import breakdown, corrections, definitions, history, probes, problems, release, slos
+from slo_exporter.web.api import breakdown, corrections, definitions, gpus, history, probes, problems, release, slos
 from slo_exporter.web.api.dependencies import Sources
 from slo_exporter.web.api.middleware import HeadAsGet, SafeHeaders
 from slo_exporter.web.api.tokens import Tokens
@@ -61,7 +61,7 @@ def _routes() -> FastAPI:
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
     )
-    routers = (slos, history, corrections, release, breakdown, probes, page)
+    routers = (slos, history, corrections, release, breakdown, gpus, probes, page)
     for router in (*(module.router for module in routers), definitions.router, corrections.writing):
         app.include_router(router)
     problems.install(app)

@@ -62,10 +62,10 @@ async def put_slo(
     request: Request, response: Response, sources: FromSources, writer: FromWriter, service: str, slo: str
 ) -> models.SloAnswer:
     """Define an SLO, or define it anew. The same definition twice changes nothing."""
-    body = await bodies.read(request)
+    body, about = await bodies.read(request), sources.board.about()
     try:
         declared, document = slo_file.from_json(
-            body, service=service, name=slo, retention_ns=sources.board.about().retention_ns
+            body, service=service, name=slo, retention_ns=about.retention_ns, groups=about.gpu_groups
         )
     except ConfigError as error:
         raise bodies.refused(error.problems) from None

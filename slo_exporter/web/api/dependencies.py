@@ -14,6 +14,7 @@ from fastapi import Depends, HTTPException, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from slo_exporter.clock import Clock
+from slo_exporter.sli.gpus import GpuSelector
 from slo_exporter.sli.records import View
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.report import BudgetReport
@@ -195,6 +196,8 @@ def unavailable(detail: str) -> HTTPException:
 
 
 def warnings_of(board: Board, slo: Slo) -> Sequence[str]:
-    """What to know about the numbers of an SLO: nothing where HTTP spans are what it counts."""
+    """What to know about the numbers of an SLO: nothing where HTTP spans, or GPUs, are what it counts."""
     selector = slo.indicator.selector
+    if isinstance(selector, GpuSelector):
+        return ()
     return () if selector.view is not View.SERVER or selector.names_http else board.warnings(selector.service)

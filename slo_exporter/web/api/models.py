@@ -125,11 +125,19 @@ class SloList(Answer):
 class IndicatorAnswer(Answer):
     """What an SLO counts."""
 
-    service: str = Field(description="service.name of the requests.")
-    view: str = Field(examples=["server"])
-    requests: dict[str, list[str]] = Field(description="Selector: field or attribute, and any of these texts.")
+    service: str = Field(description="service.name of the requests; of GPUs, whose SLO it is.")
+    view: str | None = Field(description="Who saw the requests; null where GPUs are counted.", examples=["server"])
+    requests: dict[str, list[str]] | None = Field(
+        description="Selector: field or attribute, and any of these texts; null where GPUs are counted."
+    )
+    gpus: dict[str, list[str]] | None = Field(
+        None,
+        description="Selector of GPUs: gpu, uuid, name or group, and any of these texts; null with `requests`.",
+    )
     good: str = Field(description="When a request, or a time slice, is good.", examples=["e2e <= 80ms"])
-    outcomes: dict[str, str] = Field(description="What each outcome does: decide, bad or exclude.")
+    outcomes: dict[str, str] | None = Field(
+        description="What each outcome does: decide, bad or exclude; null where GPUs are counted."
+    )
     timeslice: str | None = Field(
         description="Width of the time slices that are events; null where requests are.", examples=["1m"]
     )

@@ -5,6 +5,7 @@
 | gives | bytes of one format |
 | state | `RequestMetrics`: counters of the requests since the start |
 
-negotiation picks the format; catalogue names every metric; series gives its
-numbers, requests and exemplars those of requests; exposition writes them out.
+negotiation picks the format; catalogue names every metric, one part of it a
+file; series gives its numbers, requests and exemplars those of requests;
+exposition writes them out.
 """

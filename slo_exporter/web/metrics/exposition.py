@@ -20,9 +20,10 @@ from math import isfinite
 from typing import Final
 
 from slo_exporter.clock import SECOND_NS
-from slo_exporter.web.metrics.catalogue import CATALOGUE, Metric, Type
+from slo_exporter.web.metrics.catalogue import CATALOGUE
 from slo_exporter.web.metrics.exemplars import Exemplar
 from slo_exporter.web.metrics.histogram import Family
+from slo_exporter.web.metrics.metric import Metric, Type
 from slo_exporter.web.metrics.series import Rows, Scrape, of_requests, samples
 
 

@@ -9,6 +9,7 @@ sample: most of a scrape is the same few labels again.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from slo_exporter.insight.labels import LONGEST_LABEL, Labels
@@ -104,7 +105,20 @@ def _of_windows(labels: str, report: BudgetReport) -> Mapping[str, str]:
 
 def _read(reading: Mapping[tuple[str, ...], float], names: Sequence[str]) -> Rows:
     """In the order of the labels: that of the reading is the one in which things happened."""
-    return ((written(dict(zip(names, values, strict=True))), value) for values, value in sorted(reading.items()))
+    if not names:
+        return [("", value) for value in reading.values()]
+    # As `written` has it, but what a metric's labels have in common is made once: a host has thousands of series.
+    order = itemgetter(*sorted(range(len(names)), key=names.__getitem__))
+    form = ",".join([f'{name}="%s"' for name in sorted(names)])
+    return [(form % order(_all_escaped(values)), value) for values, value in sorted(reading.items())]
+
+
+def _all_escaped(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """The labels as they are, unless one of them needs escaping."""
+    text = "".join(labels)
+    if "\\" in text or "\n" in text or '"' in text:
+        return tuple(map(_escaped, labels))
+    return labels
 
 
 def _each(reports: Sequence[tuple[str, BudgetReport]], number: Callable[[BudgetReport], float | None]) -> Rows:

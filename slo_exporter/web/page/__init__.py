@@ -1,6 +1,6 @@
 """
 /: one page for people, without scripts.
 
-| reads | `BudgetReport`, `About` |
+| reads | `BudgetReport`, `About`, `GpuList` |
 | gives | HTML |
 """

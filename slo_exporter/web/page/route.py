@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
-from slo_exporter.web.api import problems
+from slo_exporter.web.api import gpus, problems
 from slo_exporter.web.api.dependencies import FromSources
 from slo_exporter.web.page.view import View, view
 
@@ -29,9 +29,10 @@ _POLICY: Final = (
 
 @router.get("/", response_class=HTMLResponse, responses=problems.described(500))
 async def page(sources: FromSources) -> HTMLResponse:
-    """Show the budgets to people."""
+    """Show the budgets, and what GPUs do, to people."""
     board, now_ns = sources.board, sources.clock.now_ns()
-    shown = view(board.about(), board.reports(now_ns), board.not_ready(), now_ns)
+    seen = gpus.answer(board.gpus(), now_ns)
+    shown = view(board.about(), board.reports(now_ns), seen, board.not_ready(), now_ns)
     return HTMLResponse(render(shown), headers={"Content-Security-Policy": _POLICY})
 
 

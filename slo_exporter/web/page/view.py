@@ -9,7 +9,9 @@ from urllib.parse import quote
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.slo.report import BudgetReport, State
 from slo_exporter.web import wording
+from slo_exporter.web.api.models_gpus import GpuList
 from slo_exporter.web.board import About
+from slo_exporter.web.page.gpus import Strip, strip
 
 MOST_ROWS: Final = 200
 """A page that is loaded every ten seconds must stay small; the API lists all."""
@@ -67,9 +69,10 @@ class View:
     rows: Sequence[Row]
     hidden: int
     """SLOs that are only in the API."""
+    gpus: Strip | None
 
 
-def view(about: About, reports: Sequence[BudgetReport], not_ready: str | None, now_ns: int) -> View:
+def view(about: About, reports: Sequence[BudgetReport], gpus: GpuList, not_ready: str | None, now_ns: int) -> View:
     """The page at one instant, the worst SLO first."""
     ordered = sorted(reports, key=_badness)
     states = Counter(report.state for report in reports)
@@ -81,6 +84,7 @@ def view(about: About, reports: Sequence[BudgetReport], not_ready: str | None, n
         summary=[(_sign(state), states[state]) for state in _WORST_FIRST if states[state]],
         rows=[_row(report) for report in ordered[:MOST_ROWS]],
         hidden=max(0, len(ordered) - MOST_ROWS),
+        gpus=strip(gpus),
     )
 
 
