@@ -124,9 +124,12 @@ def _work(load: str, gpu: int, seconds: float) -> None:
     print(json.dumps({"done": steps * unit_work / elapsed, "unit": unit}), flush=True)
 
 
-def _scrape(url: str) -> Scrape:
+def _fetch(url: str) -> str:
     with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:  # noqa: S310 - a server of ours
-        text = answer.read().decode()
+        return str(answer.read().decode())
+
+
+def _parsed(text: str) -> Scrape:
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
@@ -185,15 +188,17 @@ def _observed(url: str, load: str, gpu: int, seconds: float) -> dict[str, Any]:
         assert worker.stdout.readline().strip() == "running"
         time.sleep(_SETTLE_S)
         child = _child()
-        first, began, cpu = _scrape(url), time.perf_counter(), _cpu_s(child) if child else 0.0
-        power, scrapes = [], []
+        first, began, cpu = _parsed(_fetch(url)), time.perf_counter(), _cpu_s(child) if child else 0.0
+        power, average, scrapes = [], [], []
         while time.perf_counter() - began < seconds:
             time.sleep(0.5)
             asked = time.perf_counter()
-            now = _scrape(url)
+            text = _fetch(url)
             scrapes.append(time.perf_counter() - asked)
+            now = _parsed(text)
             power.append(_value(now, "gpu_power_watts", gpu) or 0.0)
-        last, ended = _scrape(url), time.perf_counter()
+            average.append(_value(now, "gpu_power_average_watts", gpu) or 0.0)
+        ended, last = time.perf_counter(), _parsed(_fetch(url))
         used = (_cpu_s(child) - cpu) / (ended - began) if child else None
         told = json.loads(worker.stdout.readline())
     window = _Window(first, last, ended - began, gpu)
@@ -206,7 +211,8 @@ def _observed(url: str, load: str, gpu: int, seconds: float) -> dict[str, Any]:
         "tensor": window.rate("gpu_tensor_active_seconds_total"),
         "dram": window.rate("gpu_dram_active_seconds_total"),
         "power_from_energy_w": window.rate("gpu_energy_joules_total"),
-        "power_mean_w": statistics.fmean(power),
+        "power_instant_w": statistics.fmean(power),
+        "power_average_w": statistics.fmean(average),
         "power_max_w": max(power),
         "sm_clock_mhz": (_value(last, "gpu_clock_hertz", gpu, clock="sm") or 0.0) / 1e6,
         "power_cap": window.rate("gpu_clock_event_seconds_total", reason="sw_power_cap"),
@@ -237,12 +243,12 @@ def _percent(value: float | None) -> str:
 
 def _show(seen: list[dict[str, Any]]) -> None:
     print(f"{'load':9}" + "".join(f"{title:>8}" for title in _COLUMNS.values()), end="")
-    print(f"{'W(energy)':>11}{'W(mean)':>9}{'cap':>6}{'pcie rx/tx GB/s':>17}{'nvlink rx/tx':>15}{'child':>7}  done")
+    print(f"{'W(energy)':>11}{'W(avg)':>9}{'cap':>6}{'pcie rx/tx GB/s':>17}{'nvlink rx/tx':>15}{'child':>7}  done")
     for row in seen:
         cells = "".join(f"{_percent(row[name]):>8}" for name in _COLUMNS)
         energy = row["power_from_energy_w"]
         print(f"{row['load']:9}{cells}{'-' if energy is None else format(energy, '.0f'):>11}", end="")
-        print(f"{row['power_mean_w']:9.0f}{_percent(row['power_cap']):>6}", end="")
+        print(f"{row['power_average_w']:9.0f}{_percent(row['power_cap']):>6}", end="")
         print(f"{row['pcie_receive_gb']:9.1f}{row['pcie_transmit_gb']:8.1f}", end="")
         print(f"{row['nvlink_receive_gb']:8.1f}{row['nvlink_transmit_gb']:7.1f}", end="")
         print(f"{_percent(row['child_cpu']):>6}%  {row['done']:.1f} {row['unit']}")

@@ -42,7 +42,7 @@ _WHY_NOT: Final[Mapping[str, str]] = {
     "Unknown": "the driver gives no reason; look for Xids in the kernel's log",
 }
 _NOTHING: Final = "nothing to tell now"
-_TOLD_BY: Final = {"nvlink_bytes": "told by gpm traffic, which costs less"}
+_TOLD_BY: Final = {"nvlink_bytes": "told by gpm second, which costs less"}
 _HOST_PARTS: Final = (
     ("CPU", ("host_cpus", "host_cpu_seconds_total")),
     ("memory", ("host_memory_total_bytes", "host_memory_available_bytes")),

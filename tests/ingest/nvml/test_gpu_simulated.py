@@ -270,7 +270,8 @@ def test_spells_of_any_length_are_consistent(first_s: float, every_s: float, sha
 
 def test_it_needs_nothing_but_the_standard_library() -> None:
     """The child stays small: not even numpy is imported."""
-    code = "import sys; import slo_exporter.ingest.nvml.simulation.simulated, slo_exporter.ingest.nvml.recordings.replay; print(*sys.modules)"
+    home = "slo_exporter.ingest.nvml"
+    code = f"import sys; import {home}.simulation.simulated, {home}.recordings.replay; print(*sys.modules)"
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
     roots = {name.partition(".")[0] for name in there.stdout.split()}
 

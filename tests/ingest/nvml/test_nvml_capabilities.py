@@ -132,6 +132,15 @@ def test_busy_seconds_are_the_integral_of_the_ring(bench: Bench) -> None:
     assert total == pytest.approx(0.25 * 24, abs=0.06)
 
 
+def test_what_the_ring_kept_from_before_is_not_counted(bench: Bench) -> None:
+    """The child before this one counted it."""
+    bench.stub.set(0, utilization=100)
+    bench.step(10)
+    gpu = bench.opened()
+    bench.read(gpu, "busy_seconds")
+    assert bench.grown(gpu) == {("gpu_busy_seconds_total",): 0.0}
+
+
 def test_what_the_ring_forgot_counts_as_nothing(bench: Bench) -> None:
     """After a minute's pause only the ring's last 14 s are known."""
     bench.stub.set(0, utilization=100)
@@ -161,7 +170,7 @@ def test_nvlink_bytes_cost_no_call_where_gpm_tells(bench: Bench) -> None:
     """18 links cost 13 ms."""
     gpu = bench.opened()
     for _ in range(2):
-        bench.read(gpu, "gpm_traffic")
+        bench.read(gpu, "gpm_second")
         bench.step(1)
     bench.nvml.take_costs()
     bench.read(gpu, "nvlink_bytes")

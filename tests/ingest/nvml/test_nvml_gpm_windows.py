@@ -42,13 +42,23 @@ def test_the_long_window_spans_the_short_ones(bench: Bench) -> None:
     """Both share the samples: one sample a cycle, whoever reads."""
     gpu = bench.opened()
     bench.read(gpu, "gpm_pulse")
-    bench.read(gpu, "gpm_shares")
+    bench.read(gpu, "gpm_second")
     for share in (100, 0, 0, 0):
         bench.stub.set(0, gpm_2=share)
         bench.step(0.25)
         bench.read(gpu, "gpm_pulse")
-    assert bench.read(gpu, "gpm_shares")[SM] == pytest.approx(0.25)
+    assert bench.read(gpu, "gpm_second")[SM] == pytest.approx(0.25)
     assert bench.stub.calls()["GpmSampleGet"] == 5
+
+
+def test_the_dear_share_is_read_seldom_and_counts_all_the_time(bench: Bench) -> None:
+    """Its window is as long as the pause: nothing falls between."""
+    gpu = bench.opened()
+    bench.stub.set(0, gpm_1=40)
+    bench.read(gpu, "gpm_graphics")
+    bench.step(10)
+    assert bench.read(gpu, "gpm_graphics")["gpu_graphics_active_ratio",] == pytest.approx(0.4)
+    assert bench.grown(gpu)["gpu_graphics_active_seconds_total",] == pytest.approx(4.0)
 
 
 def test_samples_are_used_again(bench: Bench) -> None:
@@ -57,8 +67,9 @@ def test_samples_are_used_again(bench: Bench) -> None:
     for cycle in range(50):
         bench.read(gpu, "gpm_pulse")
         if cycle % 4 == 0:
-            bench.read(gpu, "gpm_shares")
-            bench.read(gpu, "gpm_traffic")
+            bench.read(gpu, "gpm_second")
+        if cycle % 40 == 0:
+            bench.read(gpu, "gpm_graphics")
         bench.step(0.25)
     assert bench.stub.calls()["GpmSampleAlloc"] <= 5
 
@@ -67,9 +78,9 @@ def test_traffic_is_rate_times_window_in_bytes(bench: Bench) -> None:
     """PCIe has transmit first, NVLink receive."""
     bench.stub.set(0, gpm_20=10, gpm_21=20, gpm_60=30, gpm_61=40)
     gpu = bench.opened()
-    bench.read(gpu, "gpm_traffic")
+    bench.read(gpu, "gpm_second")
     bench.step(2)
-    bench.read(gpu, "gpm_traffic")
+    bench.read(gpu, "gpm_second")
     mib = 2 * (1 << 20)
     assert {key: round(value) for key, value in bench.grown(gpu).items() if "bytes" in key[0]} == {
         ("gpu_pcie_bytes_total", "transmit"): 10 * mib,
@@ -95,7 +106,7 @@ def test_a_metric_that_is_refused_is_not_asked_again(bench: Bench) -> None:
     bench.stub.on(0, "GpmMetricsGet:61", "return 3")
     gpu = bench.opened()
     for _ in range(3):
-        bench.read(gpu, "gpm_traffic")
+        bench.read(gpu, "gpm_second")
         bench.step(1)
     assert bench.nvml.take_costs()["nvmlGpmMetricsGet"].errors == {"NotSupported": 1}
     assert ("gpu_nvlink_bytes_total", "receive") in bench.grown(gpu)

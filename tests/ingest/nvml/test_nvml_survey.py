@@ -65,8 +65,8 @@ def test_windows_are_filled(here: Stub) -> None:
     here.load(ANY, "matmul")
     found = examine()
     for gpu in range(2):
-        assert samples(found, gpu, "gpm_shares")["hmma_tensor",] == pytest.approx(0.918)
-        assert found.gpus[gpu].capabilities["gpm_traffic"].grown
+        assert samples(found, gpu, "gpm_second")["hmma_tensor",] == pytest.approx(0.918)
+        assert found.gpus[gpu].capabilities["gpm_second"].grown
 
 
 def test_sixteen_gpus_are_examined_in_five_seconds(here: Stub) -> None:
@@ -152,7 +152,7 @@ def test_a_gpu_that_fails_hides_no_other(here: Stub, code: int, reason: Reason) 
     here.on(0, READINGS, f"return {code}")
     found = examine()
     assert (found.gpus[0].reason, found.gpus[1].reason) == (reason, Reason.OK)
-    assert found.gpus[1].capabilities["gpm_shares"].samples
+    assert found.gpus[1].capabilities["gpm_second"].samples
     assert found.fault is None
 
 

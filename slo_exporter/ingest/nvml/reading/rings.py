@@ -17,7 +17,8 @@ _US: Final = 1e-6
 
 
 def _busy(gpu: Gpu) -> Sequence[Sample]:
-    last = gpu.seen.get("ring", 0)
+    # What happened before the first reading, the child before this one has told.
+    last, is_first = gpu.seen.get("ring", 0), "ring" not in gpu.seen
     kind, found = gpu.nvml.utilization_samples(gpu.handle, last)
     busy = 0.0
     for at, share in struct.iter_unpack(f"=Q{abi.VALUE_FORMATS[kind]}", found):
@@ -29,7 +30,7 @@ def _busy(gpu: Gpu) -> Sequence[Sample]:
             busy += share * (at - last)
         last = at
     gpu.seen["ring"] = last
-    gpu.grow(_BUSY, (), busy * _US / _WHOLE)
+    gpu.grow(_BUSY, (), 0.0 if is_first else busy * _US / _WHOLE)
     return ()
 
 
