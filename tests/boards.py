@@ -196,4 +196,5 @@ class LedgerBoard:
             database="sqlite:///slo-exporter.db",
             pipeline="otlp, nvml -> sli -> slo -> store -> web",
             retention_ns=self.retention_days * DAY_NS,
+            gpu_source=self.seen.source,
         )

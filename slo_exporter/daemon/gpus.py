@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+import structlog
+
 from slo_exporter.clock import Clock
 from slo_exporter.config.gpu_form import GpuSettings
 from slo_exporter.demo import traffic
@@ -13,15 +15,17 @@ from slo_exporter.ingest.nvml.book.states import GpuState
 from slo_exporter.ingest.nvml.order import Incidents, Order
 from slo_exporter.ingest.nvml.watch.watchdog import Watchdog
 from slo_exporter.sli.gpus import GpuBatch
-from slo_exporter.web.board import GpusView, GpuView, Readings
+from slo_exporter.web.board import UNREAL_SOURCES, GpusView, GpuView, Readings
 
 _OF_THE_DEMO: Final = Incidents(first_s=traffic.FIRST_INCIDENT_S, every_s=traffic.CYCLE_S, lasting_s=traffic.INCIDENT_S)
 """Simulated GPUs are in trouble when the simulated service is."""
 _OPTIONAL: Final = "auto"
 _NVML: Final = "nvml"
-_OFF: Final = "off"
+OFF: Final = "off"
 _NOWHERE: Final = -1
 """Descriptors of an order that nobody carries out as it is: the watchdog puts in those of each child."""
+
+_log = structlog.get_logger(__name__)
 
 
 class Gpus:
@@ -32,17 +36,19 @@ class Gpus:
     """
 
     def __init__(self, settings: GpuSettings, clock: Clock, lateness_ns: int) -> None:
-        source = _NVML if settings.source == _OPTIONAL else settings.source
+        source = self._source = source_of(settings)
         uses = processes.of if settings.processes else None
         self._book = GpuBook(clock, settings.groups, source=source, lateness_ns=lateness_ns, uses=uses)
         self._host = HostReader()
         self._watchdog: Watchdog | None = None
-        if source != _OFF:
+        if source != OFF:
             order = _order(settings, source)
             self._watchdog = Watchdog(order, self._book, clock, is_optional=settings.source == _OPTIONAL)
 
-    def start(self) -> None:
+    def start(self, *, is_demo: bool) -> None:
         """Start to read; no GPU, no driver and no library are no errors."""
+        if self._source in UNREAL_SOURCES and not is_demo:
+            _log.warning("gpus_are_not_real", source=self._source, hint="SLOs on GPUs say nothing about this host")
         if self._watchdog is not None:
             self._watchdog.start()
 
@@ -77,6 +83,11 @@ class Gpus:
             gpus=tuple(map(_view, self._book.gpus())),
             host=_flat(self._host.read()),
         )
+
+
+def source_of(settings: GpuSettings) -> str:
+    """What GPUs are read from: ``auto`` is NVML that need not be there."""
+    return _NVML if settings.source == _OPTIONAL else settings.source
 
 
 def _order(settings: GpuSettings, source: str) -> Order:

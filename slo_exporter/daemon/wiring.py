@@ -27,7 +27,7 @@ from slo_exporter.daemon.board import DaemonBoard
 from slo_exporter.daemon.committer import Ages, Committer
 from slo_exporter.daemon.definitions import Definitions
 from slo_exporter.daemon.editor import Editor
-from slo_exporter.daemon.gpus import Gpus
+from slo_exporter.daemon.gpus import OFF, Gpus, source_of
 from slo_exporter.daemon.hearing import Hearing
 from slo_exporter.daemon.http_server import HttpServer
 from slo_exporter.daemon.inbox import Inbox
@@ -46,7 +46,7 @@ from slo_exporter.store.store import Store
 from slo_exporter.web.api.app import create
 from slo_exporter.web.board import About
 
-PIPELINE: Final = "otlp, nvml -> sli -> slo -> store -> web"
+_BEHIND: Final = "-> sli -> slo -> store -> web"
 RECEIPTS_NS: Final = (20 + 2) * 60 * SECOND_NS
 """
 Receipts outlive every span of their body: the most that ``lateness`` may be,
@@ -144,7 +144,7 @@ class _Daemon:
             running.enter_context(supervisor.signals(self._stop.set, self._hangup))
             running.push_async_callback(self._end)
             self._writer.start()
-            self._gpus.start()
+            self._gpus.start(is_demo=demo)
             running.callback(self._gpus.stop)
             running.callback(self._workers.shutdown, wait=False, cancel_futures=True)
             listening: list[_Server] = []
@@ -180,7 +180,7 @@ class _Daemon:
         host = self._settings.listen.host
         port = await _started(HttpServer(app, host, self._settings.listen.port), listening)
         slos = len(self._committer.definitions.declarations)
-        _log.info("started", pipeline=PIPELINE, slos=slos, database=about.database, otlp=list(about.listeners))
+        _log.info("started", pipeline=about.pipeline, slos=slos, database=about.database, otlp=list(about.listeners))
         _log.info("look_at", page=_url(host, port), metrics=_url(host, port, "metrics"))
         if not slos:
             _log.warning("no_slos", hint="requests are counted, budgets are not; name SLO files under slo_files")
@@ -246,6 +246,7 @@ async def _stop(listening: Sequence[_Server]) -> None:
 
 
 def _about(settings: Settings, otlp: Mapping[str, int], clock: Clock) -> About:
+    source = source_of(settings.gpu)
     hosts = {"OTLP/gRPC": settings.otlp.grpc.host, "OTLP/HTTP": settings.otlp.http.host}
     return About(
         version=__version__,
@@ -253,7 +254,8 @@ def _about(settings: Settings, otlp: Mapping[str, int], clock: Clock) -> About:
         listeners=tuple(f"{name} {hosts[name]}:{port}" for name, port in otlp.items()),
         database=shown(settings.database),
         retention_ns=settings.retention_ns,
-        pipeline=PIPELINE,
+        pipeline=f"otlp {_BEHIND}" if source == OFF else f"otlp, {source} {_BEHIND}",
+        gpu_source=source,
         gpu_groups=tuple(settings.gpu.groups),
     )
 

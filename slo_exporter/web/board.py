@@ -15,6 +15,9 @@ from slo_exporter.slo.report import BudgetReport
 DEFAULT_RETENTION_NS: Final = 100 * 86_400 * 10**9
 """As long as memory keeps slices (docs/laws.md, law 4)."""
 
+UNREAL_SOURCES: Final = ("simulated", "replay")
+"""Sources whose GPUs are not those of this host."""
+
 Readings = Mapping[str, Mapping[tuple[str, ...], float]]
 """
 Values of ``slo_exporter_*``, ``gpu_*``, ``host_*`` and ``cgroup_*`` metrics: name → label values → value.
@@ -37,6 +40,8 @@ class About:
     """The stages in order, such as ``otlp, nvml -> sli -> slo -> store -> web``."""
     retention_ns: int = DEFAULT_RETENTION_NS
     """How long counts are kept."""
+    gpu_source: str = "off"
+    """nvml, simulated, replay or off."""
     gpu_groups: Collection[str] | None = None
     """Names of ``gpu.groups``, which an SLO may name; None: any."""
 

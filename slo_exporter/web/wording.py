@@ -28,6 +28,8 @@ BLIND: Final = (
     "availability cannot be seen"
 )
 """Said of a service whose failures nothing tells of."""
+UNREAL: Final = "its SLOs on GPUs judge simulated or replayed values: they say nothing about this host's GPUs"
+"""Said of a service with such an SLO where the source of GPUs is not NVML."""
 
 
 def share(ratio: float | None) -> str:

@@ -1,5 +1,6 @@
 """What to know about the numbers of a service stands beside them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,10 +9,12 @@ from builders import slo
 from busy import client_of
 
 from slo_exporter.sli.condition import parse
+from slo_exporter.sli.gpus import GpuSelector
 from slo_exporter.sli.indicator import Indicator, Selector
 from slo_exporter.sli.records import View
+from slo_exporter.sli.vocabulary import GPUS
 from slo_exporter.slo.definition import Slo
-from slo_exporter.web.wording import BLIND
+from slo_exporter.web.wording import BLIND, UNREAL
 
 
 def of(selector: Selector) -> Slo:
@@ -43,3 +46,12 @@ def test_what_does_not_count_engine_spans_is_not_blind(selector: Selector) -> No
     """Clients see failures, and HTTP spans tell of them."""
     client = client_of(LedgerBoard([of(selector)], [(1, 0, 0)], warned={"chat": (BLIND,)}))
     assert client.get("/api/v1/slos/chat/latency").json()["warnings"] == []
+
+
+@pytest.mark.parametrize(("source", "warned"), [("simulated", [UNREAL]), ("replay", [UNREAL]), ("nvml", [])])
+def test_an_slo_on_gpus_that_are_not_real_says_so(source: str, warned: Sequence[str]) -> None:
+    """Its budget says nothing about this host."""
+    indicator = Indicator(GpuSelector("chat"), parse("min(up) >= 100%", GPUS), timeslice_s=60)
+    board = LedgerBoard([replace(slo(), indicator=indicator)], [(1, 0, 0)])
+    board.seen = replace(board.seen, source=source)
+    assert client_of(board).get("/api/v1/slos/chat/latency").json()["warnings"] == warned

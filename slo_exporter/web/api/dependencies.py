@@ -19,8 +19,9 @@ from slo_exporter.sli.records import View
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.web.api.tokens import Tokens
-from slo_exporter.web.board import Board, Editor
+from slo_exporter.web.board import UNREAL_SOURCES, Board, Editor
 from slo_exporter.web.metrics.requests import RequestMetrics
+from slo_exporter.web.wording import UNREAL
 
 RETRY_SECONDS: Final = 5
 """A load or a reconnect takes seconds; a probe's usual period is no longer."""
@@ -196,8 +197,8 @@ def unavailable(detail: str) -> HTTPException:
 
 
 def warnings_of(board: Board, slo: Slo) -> Sequence[str]:
-    """What to know about the numbers of an SLO: nothing where HTTP spans, or GPUs, are what it counts."""
+    """What to know about the numbers of an SLO; failures are seen where HTTP spans are what it counts."""
     selector = slo.indicator.selector
     if isinstance(selector, GpuSelector):
-        return ()
+        return (UNREAL,) if board.about().gpu_source in UNREAL_SOURCES else ()
     return () if selector.view is not View.SERVER or selector.names_http else board.warnings(selector.service)
