@@ -102,6 +102,8 @@ class AskedOfGpus:
         if Fraction(up_ns, self.width_s * S) < Fraction(9, 10):
             return False if any(_is_lost(clause, mine) for clause in self.clauses) else None
         held = [_holds(clause, mine) for clause in self.clauses]
+        if any(one is False for one in held):
+            return False
         if None in held:
             return {None: None, Empty.NO_DATA: None, Empty.GOOD: True, Empty.BAD: False}[self.empty]
         return all(held)

@@ -1,11 +1,17 @@
 """``slo-exporter serve``: run the server."""
 
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from slo_exporter.cli.conventions import ExitCode
+
+if TYPE_CHECKING:
+    from slo_exporter.config.settings import Settings
+    from slo_exporter.slo.definition import Slo
 
 
 @click.command
@@ -28,7 +34,6 @@ def serve(config: Path | None, *, demo: bool, **flags: str | None) -> int:
     from slo_exporter.cli import configuration
     from slo_exporter.config import slo_file
     from slo_exporter.config.errors import ConfigError
-    from slo_exporter.slo.definition import Slo
 
     # Read when grpc is imported: its core would print on its own what we say in one line.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -36,17 +41,36 @@ def serve(config: Path | None, *, demo: bool, **flags: str | None) -> int:
 
     given = {_setting(name): text for name, text in flags.items() if text is not None}
 
-    def read_files() -> tuple[Slo, ...]:
-        found = configuration.read(config, flags=given, demo=demo)
-        return slo_file.load(found.slo_files, found.retention_ns, found.gpu.groups)
+    def read_settings() -> "Settings":
+        return configuration.read(config, flags=given, demo=demo)
 
     try:
-        declared, slos = configuration.read(config, flags=given, demo=demo), read_files()
+        started = read_settings()
+        slos = slo_file.load(started.slo_files, started.retention_ns, started.gpu.groups)
     except ConfigError as error:
         for problem in error.problems:
             click.echo(f"slo-exporter: {problem}", err=True)
         return ExitCode.USAGE
-    return wiring.run(declared, slos, read_files, demo=demo)
+    return wiring.run(started, slos, lambda: _read_again(started, read_settings()), demo=demo)
+
+
+def _read_again(started: "Settings", found: "Settings") -> "Sequence[Slo]":
+    """Read the SLO files that settings name by now; the server runs on with those of its start."""
+    from slo_exporter.config import slo_file
+    from slo_exporter.config.errors import ConfigError
+
+    try:
+        return slo_file.load(found.slo_files, started.retention_ns, started.gpu.groups)
+    except ConfigError as error:
+        raise ConfigError([*error.problems, *_not_taken(started, found)]) from None
+
+
+def _not_taken(started: "Settings", found: "Settings") -> Iterator[str]:
+    """What settings say by now that may be what an SLO relies on, and the server does not know."""
+    if new := sorted(found.gpu.groups.keys() - started.gpu.groups.keys()):
+        yield f"gpu.groups: the server started without {', '.join(new)}; a new group takes a restart"
+    if found.retention_ns > started.retention_ns:
+        yield "retention: the server started with a shorter one; a longer one takes a restart"
 
 
 def _setting(flag: str) -> str:

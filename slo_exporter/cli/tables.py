@@ -19,7 +19,7 @@ from slo_exporter.cli import terminal
 from slo_exporter.slo.release import Decision
 from slo_exporter.slo.report import State
 from slo_exporter.web import wording
-from slo_exporter.web.api.models import BudgetAnswer, ReleaseAnswer, SloAnswer, SloItem
+from slo_exporter.web.api.models import BudgetAnswer, IndicatorAnswer, ReleaseAnswer, SloAnswer, SloItem
 from slo_exporter.web.board import Source
 
 _STATE_STYLES: Final = {
@@ -41,7 +41,7 @@ def show_list(slos: Sequence[SloItem]) -> None:
     if not slos:
         terminal.show(console, "There is no SLO.")
         return
-    notes = _grid(2)
+    notes = terminal.grid(2)
     for slo in slos:
         if slo.state is not State.OK:
             notes.add_row(_name(slo), terminal.plain(slo.reason))
@@ -64,7 +64,7 @@ def show_detail(budget: BudgetAnswer, declared: SloAnswer) -> None:
     """Print what one SLO is, and every number of it."""
     console = terminal.console()
     title = Text.assemble((_name(budget), "bold"), "  ", _state(budget.state))
-    facts = _grid(2)
+    facts = terminal.grid(2)
     for name, value in _facts(budget, declared, console).items():
         facts.add_row(Text(name, "dim"), terminal.plain(value) if isinstance(value, str) else value)
     warnings = [Text(f"! {terminal.plain(warning)}", "yellow") for warning in declared.warnings]
@@ -77,7 +77,7 @@ def show_release(service: str, release: ReleaseAnswer) -> None:
     title = Text.assemble(
         (release.decision, f"bold {_DECISION_STYLES[release.decision]}"), "  ", terminal.plain(service)
     )
-    reasons = _grid(3)
+    reasons = terminal.grid(3)
     for reason in release.reasons:
         reasons.add_row(*map(terminal.plain, (reason.slo, wording.words(reason.code), reason.message)))
     listed = [Padding(reasons, (0, 0, 0, 2), expand=False)] if reasons.rows else []
@@ -116,13 +116,6 @@ def _numbers(slo: SloItem | BudgetAnswer) -> tuple[float | None, float | None, f
     return slo.budget.remaining_ratio, slo.burn_rate.one_hour, slo.burn_rate.six_hours
 
 
-def _grid(columns: int) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(columns):
-        grid.add_column(overflow="fold")
-    return grid
-
-
 def _facts(budget: BudgetAnswer, declared: SloAnswer, console: Console) -> dict[str, Text | str]:
     objective, counted, error_budget = Decimal(budget.objective), budget.events, budget.budget
     rates = budget.burn_rate.model_dump(by_alias=True)
@@ -132,6 +125,7 @@ def _facts(budget: BudgetAnswer, declared: SloAnswer, console: Console) -> dict[
     remaining, allowed = wording.events(error_budget.remaining_events), wording.events(error_budget.allowed_bad)
     return {
         "good": declared.indicator.good,
+        **_gpus(declared.indicator),
         "objective": f"{wording.objective(objective)} over {budget.window}",
         "window": f"{wording.instant(budget.from_)} to {wording.instant(budget.to)}",
         "SLI": wording.sli(budget.sli, objective),
@@ -144,6 +138,14 @@ def _facts(budget: BudgetAnswer, declared: SloAnswer, console: Console) -> dict[
         "complete until": wording.instant(budget.as_of),
         "defined in": f"{_SOURCES[declared.source]}, counted so since {wording.instant(declared.since)}",
     }
+
+
+def _gpus(indicator: IndicatorAnswer) -> dict[str, str]:
+    """Which GPUs an SLO is about, if it is on any."""
+    if indicator.gpus is None:
+        return {}
+    named = (f"{key} {' or '.join(texts)}" for key, texts in indicator.gpus.items())
+    return {"GPUs": ", ".join(named) or "every GPU of this host"}
 
 
 def _name(slo: SloItem | BudgetAnswer) -> str:

@@ -17,11 +17,13 @@ SOURCES: Final = ("auto", "nvml", "simulated", "replay", "off")
 REPLAY: Final = "replay"
 MOST_GROUPS: Final = 256
 MOST_GPUS: Final = 1024
-"""Of a group: more than any host has."""
+"""Of a host, and so of a group: more than any has; a GPU with a greater index is not read."""
 
-_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,3}")
-_UUID: Final = re.compile(r"(GPU|MIG)-[0-9A-Za-z/-]{1,90}")
-"""Source: nvml.h, NVML_DEVICE_UUID_V2_BUFFER_SIZE is 96."""
+_NULLS: Final = ("null", "Null", "NULL", "~")
+"""What YAML calls nothing: our reader gives it as it is written."""
+_INDEX: Final = re.compile(r"0|[1-9][0-9]*")
+_UUID: Final = re.compile(r"(MIG-GPU-|MIG-|GPU-)([0-9A-Za-z/-]{1,90})")
+"""Source: nvml.h, NVML_DEVICE_UUID_V2_BUFFER_SIZE is 96; MIG-GPU- is of drivers before 470."""
 _BUS_ID: Final = re.compile(r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])")
 _FLAGS: Final = {"true": True, "false": False}
 
@@ -44,9 +46,17 @@ def _recording(plain: object) -> Path:
     return plain if isinstance(plain, Path) else Path(values.text(plain))
 
 
+def _text(plain: object) -> str:
+    """A text that says something: a value that was left out names no GPU."""
+    written = values.text(plain)
+    if written in _NULLS:
+        raise ValueError(f"is empty: {written} is no text")
+    return written
+
+
 def group_name(plain: object) -> str:
     """The name of a group: as a service's, since a group is what a service runs on."""
-    written = values.text(plain)
+    written = _text(plain)
     if not written.isprintable() or written != written.strip() or len(written) > LONGEST_SERVICE:
         raise ValueError(
             f"{values.shown(written)} is no name of a group; "
@@ -56,24 +66,29 @@ def group_name(plain: object) -> str:
 
 
 def _index(plain: object) -> str:
-    written = values.text(plain)
+    written = _text(plain)
     if not _INDEX.fullmatch(written):
         raise ValueError(f"{values.shown(written)} is no index of a GPU; write a number, such as 0")
+    if int(written) >= MOST_GPUS:
+        raise ValueError(f"{values.shown(written)} is no index of a GPU; the greatest that is read is {MOST_GPUS - 1}")
     return written
 
 
 def _uuid(plain: object) -> str:
-    written = values.text(plain)
-    if not _UUID.fullmatch(written):
+    """As NVML writes it: with hexadecimal digits in lower case."""
+    written = _text(plain)
+    match = _UUID.fullmatch(written)
+    if match is None:
         raise ValueError(f"{values.shown(written)} is no UUID of a GPU; write what nvidia-smi -L prints, GPU-...")
-    return written
+    return match[1] + match[2].lower()
 
 
 def _gpu(plain: object) -> str:
     """A GPU of a group: its index, its UUID, or its PCI bus id as NVML writes it."""
-    written = values.text(plain)
-    if _INDEX.fullmatch(written) or _UUID.fullmatch(written):
-        return written
+    written = _text(plain)
+    for pattern, read in ((_INDEX, _index), (_UUID, _uuid)):
+        if pattern.fullmatch(written):
+            return read(written)
     bus_id = _BUS_ID.fullmatch(written)
     if bus_id is None:
         raise ValueError(
@@ -139,7 +154,7 @@ class GpuSettings(BaseModel):
 _KEYS: Final[Mapping[str, Callable[[object], str]]] = {
     "gpu": _index,
     "uuid": _uuid,
-    "name": values.text,
+    "name": _text,
     "group": group_name,
 }
 

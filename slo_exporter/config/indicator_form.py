@@ -126,6 +126,14 @@ class IndicatorForm(BaseModel):
     timeslice: Annotated[int | None, PlainValidator(_timeslice)] = None
     empty: Annotated[Empty | None, PlainValidator(_empty)] = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_kind(cls, plain: object) -> object:
+        """Refuse a ``gpus`` that says nothing beside requests: whatever else stands here is about those."""
+        if isinstance(plain, dict) and "requests" in plain and not isinstance(plain.get("gpus", {}), dict):
+            raise ValueError("gpus: is no mapping, and stands beside requests; leave it out")
+        return plain
+
     @model_validator(mode="after")
     def _of_gpus(self) -> Self:
         if self.gpus is not None and "outcomes" in self.model_fields_set:

@@ -29,6 +29,7 @@ _REASONS: Final = {
     "draining": "the server is stopping",
 }
 """The inbox's words for people."""
+_DROPPED: Final = "slo_exporter_gpu_records_dropped_total"
 
 
 class DaemonBoard:
@@ -155,7 +156,15 @@ class DaemonBoard:
 
     def readings(self) -> Readings:
         """What the other parts counted about themselves."""
-        return {**self._received(), **self._written(), **self._remembered(), **self._gpus.readings()}
+        return {**self._received(), **self._written(), **self._remembered(), **self._of_gpus()}
+
+    def _of_gpus(self) -> Readings:
+        """What is read of GPUs; the book knows of the seconds only that it dropped itself."""
+        readings, counts = self._gpus.readings(), self._committer.counts
+        if _DROPPED not in readings:  # nobody reads
+            return readings
+        here = counts["gpu_records_ahead"] + counts["gpu_records_dropped"]
+        return {**readings, _DROPPED: {labels: count + here for labels, count in readings[_DROPPED].items()}}
 
     def _received(self) -> Readings:
         counts, in_flight = self._receiver.counts, self._receiver.in_flight

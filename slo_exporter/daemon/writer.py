@@ -11,7 +11,7 @@ Rules of this module:
    anything else: only that tells whether it was committed.
 5. Where SQL may say something else than memory, everything is loaded anew; what
    of an unknown commit is there by then has its receipts. Seconds of GPUs have
-   none, so those of such a commit are not counted again.
+   none, so those of such a commit are not counted again: they are told as dropped.
 6. Seconds of GPUs are taken once a heartbeat, before it judges, and share the
    transaction of the exports that wait. What cannot be counted now is given back.
 """
@@ -205,7 +205,12 @@ class Writer:
             return
         self.failures["bug"] += 1
         _log.error("export_failed" if waiting else "gpu_records_failed", exc_info=error)
+        self._dropped(gpus)
         refuse(waiting, error)
+
+    def _dropped(self, gpus: GpuBatch | None) -> None:
+        """Count seconds of GPUs that nobody counts any more, or that an unknown commit may have counted."""
+        self._committer.counts["gpu_records_dropped"] += 0 if gpus is None else len(gpus)
 
     def _commit_unless_suspended(self, waiting: Sequence[Waiting], gpus: GpuBatch | None) -> None:
         if not self._tries:
@@ -266,6 +271,8 @@ class Writer:
         """Do what did not work: load anew, or repeat the unknown commit; then a heartbeat."""
         if not self._is_current:
             self._committer.open()
+            if self._unfinished is not None:
+                self._dropped(self._unfinished.gpus)
             self._is_current, self._unfinished = True, None
         self._committer.resume()
         if self._unfinished is not None:

@@ -22,11 +22,11 @@ from slo_exporter.sli.slicing import Records, SliceSums, cut, summed
 
 _TEXTS: Final[Mapping[str, Callable[[Gpu], frozenset[str]]]] = {
     "gpu": lambda gpu: frozenset((str(gpu.index),)),
-    "uuid": lambda gpu: frozenset((gpu.uuid,)),
+    "uuid": lambda gpu: frozenset((gpu.uuid.lower(),)),
     "name": lambda gpu: frozenset((gpu.name,)),
     "group": lambda gpu: gpu.groups,
 }
-"""What a GPU is called, by key of a selector."""
+"""What a GPU is called, by key of a selector; a UUID in lower case, as it is compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +110,9 @@ class _Look:
 
 def selects(selector: GpuSelector, gpu: Gpu) -> bool:
     """True when *gpu* has one of the texts of every key."""
-    return all(not _TEXTS[key](gpu).isdisjoint(texts) for key, texts in selector.matches)
+    return all(not _TEXTS[key](gpu).isdisjoint(_compared(key, texts)) for key, texts in selector.matches)
+
+
+def _compared(key: str, texts: Sequence[str]) -> Sequence[str]:
+    """*texts* of a selector as they are compared: hexadecimal digits have no case."""
+    return [text.lower() for text in texts] if key == "uuid" else texts

@@ -43,7 +43,8 @@ sm_active, tensor_active, dram_active: GPM, averaged over the second. throttled:
 share of the second in which the clocks were held down for heat, hardware
 slowdown or power brake. power_capped: by the power limit, which a busy GPU meets
 in good health. temperature: whole degrees Celsius. power: whole watts. xids: errors that the
-driver reported; critical_xids: those that are not the application's doing.
+driver reported; critical_xids: those that ask to reset the GPU, to
+reboot, or for support.
 """
 
 

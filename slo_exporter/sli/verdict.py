@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Final
 
 from slo_exporter.sli.condition import PERCENTS, Aggregate
+from slo_exporter.sli.gpus import GpuSelector
 from slo_exporter.sli.indicator import Empty, Indicator
 from slo_exporter.sli.slicing import parts_of
 
@@ -58,6 +59,8 @@ class Judge:
         self._clauses = tuple(zip(aggregates, map(slice, ends, ends[1:]), strict=True))
         self._least_up_ns = (indicator.timeslice_s or 0) * _SECOND_NS * LEAST_UP
         self._empty = _OF_EMPTY[indicator.when_empty]
+        # A GPU that failed tells of `up` alone, and would hide that failure by what it does not tell.
+        self._is_bad_once_broken = isinstance(indicator.selector, GpuSelector)
 
     def verdict(self, sums: Sequence[int], up_ns: int) -> bool | None:
         """
@@ -71,6 +74,8 @@ class Judge:
         if up_ns < self._least_up_ns:
             return False if any(_is_lost(*clause) for clause in clauses) else None
         held = [_holds(*clause) for clause in clauses]
+        if self._is_bad_once_broken and False in held:
+            return False
         return self._empty if None in held else all(held)
 
 

@@ -32,6 +32,11 @@ UNREAL: Final = "its SLOs on GPUs judge simulated or replayed values: they say n
 """Said of a service with such an SLO where the source of GPUs is not NVML."""
 
 
+def groupless(group: str) -> str:
+    """Said of a service with an SLO on a group of GPUs that the settings have no more."""
+    return f"gpu.groups has no group {group!r}, which its SLOs on GPUs name: no GPU is judged for it"
+
+
 def share(ratio: float | None) -> str:
     """A share of a budget or of time in percent, rounded down: ``42.0%``."""
     return _percent(ratio, 1)

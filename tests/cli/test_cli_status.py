@@ -12,7 +12,9 @@ from starlette.responses import Response
 
 from slo_exporter.cli.main import main
 from slo_exporter.sli.condition import parse
+from slo_exporter.sli.gpus import GpuSelector
 from slo_exporter.sli.indicator import Indicator, Selector
+from slo_exporter.sli.vocabulary import GPUS
 from slo_exporter.web.api.slos import MOST_ITEMS
 
 
@@ -95,6 +97,22 @@ def test_a_time_slice_slo_counts_slices(serve: Serve, capsys: pytest.CaptureFixt
         "slices": "9,990 good, 10 bad, 0 excluded",
     }
     assert lines["budget left"].endswith("90.0%, 90 of 100 slices")
+
+
+@pytest.mark.parametrize(
+    ("matches", "shown"),
+    [((), "every GPU of this host"), ((("gpu", ("0", "2")), ("group", ("chat",))), "gpu 0 or 2, group chat")],
+)
+def test_an_slo_on_gpus_says_which(
+    serve: Serve, matches: tuple, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its condition does not."""
+    indicator = Indicator(GpuSelector("chat", matches), parse("min(up) >= 100%", GPUS), timeslice_s=60)
+    serve(app(LedgerBoard([replace(slo("up"), indicator=indicator)], [(99, 1, 0)])))
+
+    assert main(["status", "chat/up"]) == 0
+    lines = [line.split(None, 1) for line in capsys.readouterr().out.splitlines()]
+    assert ["GPUs", shown] in lines
 
 
 @pytest.mark.usefixtures("chat")

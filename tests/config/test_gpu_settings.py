@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from slo_exporter.config import settings
+from slo_exporter.config import gpu_form, settings
 from slo_exporter.config.errors import ConfigError
+from slo_exporter.ingest.nvml.book import sifting
 
 
 @pytest.fixture
@@ -51,6 +52,22 @@ def test_the_file_says_everything_of_gpus(config: Path) -> None:
     }
 
 
+def test_a_uuid_is_read_as_nvml_writes_it(config: Path) -> None:
+    """In lower case after what says of which kind it is."""
+    config.write_text("gpu: {groups: {a: {gpus: [GPU-5A2F, MIG-1A/2, MIG-GPU-0Cc/1/0]}}}")
+
+    assert settings.load(config, environ={}).gpu.groups == {"a": ("GPU-5a2f", "MIG-1a/2", "MIG-GPU-0cc/1/0")}
+
+
+def test_every_index_that_can_be_read_can_be_written(config: Path) -> None:
+    """And no other: its GPU would be missing for ever."""
+    assert gpu_form.MOST_GPUS == sifting._MOST_INDEX
+    config.write_text("gpu: {groups: {a: {gpus: [1023]}}}")
+    assert settings.load(config, environ={}).gpu.groups == {"a": ("1023",)}
+    config.write_text("gpu: {groups: {a: {gpus: [1024]}}}")
+    assert problems(config)[0].endswith("'1024' is no index of a GPU; the greatest that is read is 1023")
+
+
 def test_the_source_comes_from_flag_environment_or_file(config: Path) -> None:
     """In this order."""
     config.write_text("gpu: {source: nvml}")
@@ -91,6 +108,13 @@ def test_the_source_comes_from_flag_environment_or_file(config: Path) -> None:
             'gpu: {groups: {a: {gpus: ["0000:3b:00.0", "3B:00.0"]}}}',
             "gpu.groups: a: gpus: 00000000:3B:00.0 stands twice",
         ),
+        ("gpu: {groups: {a: {gpus: [GPU-a, GPU-A]}}}", "gpu.groups: a: gpus: GPU-a stands twice"),
+        (
+            "gpu: {groups: {a: {gpus: [9999]}}}",
+            "gpu.groups: a: gpus: '9999' is no index of a GPU; the greatest that is read is 1023",
+        ),
+        ("gpu: {groups: {a: {gpus: [null]}}}", "gpu.groups: a: gpus: is empty: null is no text"),
+        ("gpu: {groups: {null: {gpus: [0]}}}", "gpu.groups: is empty: null is no text"),
         (
             "gpu: {groups: {a: {gpus: [gpu0]}}}",
             "gpu.groups: a: gpus: 'gpu0' is no GPU; write its index, such as 0, ",

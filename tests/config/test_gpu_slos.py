@@ -55,6 +55,13 @@ def test_gpus_are_selected_by_what_they_are_called() -> None:
     )
 
 
+def test_the_case_of_a_uuid_makes_no_other_slo() -> None:
+    """It is read as NVML writes it, each once."""
+    written = read(gpus={"uuid": ["GPU-5A2F", "GPU-5a2f", "MIG-0B"]})
+    assert written.indicator.selector == GpuSelector("chat", (("uuid", ("GPU-5a2f", "MIG-0b")),))
+    assert written == read(gpus={"uuid": ["MIG-0b", "GPU-5a2f"]})
+
+
 @pytest.mark.parametrize(
     ("indicator", "expected"),
     [
@@ -63,6 +70,24 @@ def test_gpus_are_selected_by_what_they_are_called() -> None:
         ({"gpus": {"model": "x"}}, "indicator.gpus: 'model' is no key of gpus; keys are: gpu, uuid, name, group"),
         ({"gpus": {"gpu": "-1"}}, "indicator.gpus: gpu: '-1' is no index of a GPU; write a number, such as 0"),
         ({"gpus": {"gpu": ["0", "01"]}}, "indicator.gpus: gpu: '01' is no index of a GPU; write a number, such as 0"),
+        (
+            {"gpus": {"gpu": "5000"}},
+            "indicator.gpus: gpu: '5000' is no index of a GPU; the greatest that is read is 1023",
+        ),
+        (
+            {"gpus": {"gpu": "9" * 999}},
+            f"indicator.gpus: gpu: '{'9' * 57}...' is no index of a GPU; the greatest that is read is 1023",
+        ),
+        ({"gpus": {"name": "null"}}, "indicator.gpus: name: is empty: null is no text"),
+        ({"gpus": {"group": "~"}}, "indicator.gpus: group: is empty: ~ is no text"),
+        ({"gpus": {"group": ["chat", "NULL"]}}, "indicator.gpus: group: is empty: NULL is no text"),
+        ({"gpus": {"uuid": "null"}}, "indicator.gpus: uuid: is empty: null is no text"),
+        ({"gpus": "null"}, "indicator.gpus: must be a mapping; write {} for every GPU of this host"),
+        ({"gpus": "null", "requests": {}}, "indicator: gpus: is no mapping, and stands beside requests; leave it out"),
+        (
+            {"gpus": "", "requests": {"model": "x"}, "good": "e2e <= 80ms", "timeslice": None},
+            "indicator: gpus: is no mapping, and stands beside requests; leave it out",
+        ),
         ({"gpus": {"gpu": []}}, "indicator.gpus: gpu: must be a text or a list of 1 to 64 texts"),
         ({"gpus": {"gpu": {"a": "b"}}}, "indicator.gpus: gpu: must be one text"),
         (

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from builders import NOON_NS, ManualClock, Request, export, slo
 
 from slo_exporter.config.gpu_form import GpuSettings
@@ -28,7 +29,7 @@ OF_GPUS = ("slo_exporter_nvml_", "slo_exporter_gpu")
 KNOWN_TO_THE_WEB = {"slo_exporter_build_info", "slo_exporter_ready", "slo_exporter_label_overflow_total"}
 
 
-def board_of(committer: Committer, clock: ManualClock) -> DaemonBoard:
+def board_of(committer: Committer, clock: ManualClock, gpu_source: str = "off") -> DaemonBoard:
     """A board over parts that are not running."""
     inbox = Inbox()
     reader = Reader(Declared(), lateness_ns=600 * 10**9)
@@ -41,7 +42,7 @@ def board_of(committer: Committer, clock: ManualClock) -> DaemonBoard:
         receiver=receiver,
         editor=Editor(committer, inbox, clock, lambda: ()),
         hearing=Hearing(clock.ns),
-        gpus=Gpus(GpuSettings(source="off"), clock, 600 * 10**9),
+        gpus=Gpus(GpuSettings(source=gpu_source), clock, 600 * 10**9),
         clock=clock,
         about=About(version="0", started_ns=0, listeners=(), database="", pipeline=""),
     )
@@ -62,6 +63,20 @@ def test_every_metric_of_the_exporter_itself_has_a_reading(
     labels = {metric.name: len(metric.labels) for metric in CATALOGUE}
     assert set(readings) <= set(labels)
     assert all(len(key) == labels[name] for name, values in readings.items() for key in values)
+
+
+def test_seconds_of_gpus_are_dropped_by_whoever_drops_them(
+    clock: ManualClock, unopened: Committer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of an odd clock and of a commit that was not repeated stand with the book's own; nowhere without GPUs."""
+    unopened.counts.update(gpu_records_ahead=2, gpu_records_dropped=3)
+    name = "slo_exporter_gpu_records_dropped_total"
+
+    board = board_of(unopened, clock, "simulated")
+    assert board.readings()[name] == {(): 5.0}
+    monkeypatch.setattr(board._gpus._book._records, "dropped", 10)
+    assert board.readings()[name] == {(): 15.0}
+    assert name not in board_of(unopened, clock).readings()
 
 
 def test_before_the_database_was_opened_there_are_no_numbers(clock: ManualClock, unopened: Committer) -> None:

@@ -15,7 +15,7 @@ from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.errors import RefusedError
 from slo_exporter.sli.gpus import GpuBatch
 from slo_exporter.slo.definition import Slo
-from slo_exporter.store.errors import UnavailableError
+from slo_exporter.store.errors import StaleError, UnavailableError
 
 BUSY = replace(slo("busy"), indicator=gpu_indicator("mean(utilization) >= 40%"))
 
@@ -163,6 +163,7 @@ async def test_a_commit_of_unknown_outcome_is_repeated_with_its_seconds(
 
     assert running.sums() == [[1, 1, SHARE]]
     assert (running.source.returned, running.source.waiting) == (0, [])
+    assert running.committer.counts["gpu_records_dropped"] == 0
     if sent is not None:
         with pytest.raises(RefusedError, match="database"):
             await sent
@@ -170,6 +171,33 @@ async def test_a_commit_of_unknown_outcome_is_repeated_with_its_seconds(
         running.committer.open()
         assert running.sums() == [[1, 1, SHARE]]
     running.committer.close()
+
+
+@pytest.mark.parametrize("fault", ["before", "after"])
+async def test_seconds_of_an_unknown_commit_that_are_not_repeated_are_counted_as_dropped(
+    make: Make, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything is loaded anew before the transaction could be repeated: what came through stays, nothing is twice."""
+    running = make([slo(), BUSY])
+    running.source.see(SHARE, 0)
+    running.database.fault = fault
+    running.turn()
+    with monkeypatch.context() as stale:
+        # No real fault can be ordered to strike between an unknown commit and its repetition.
+        stale.setattr(running.committer, "commit", _stale)
+        running.turn()
+    assert running.committer.counts["gpu_records_dropped"] == 0
+    running.turn()
+
+    assert running.sums() == ([[2, 2, SHARE]] if fault == "after" else [])
+    assert running.committer.counts["gpu_records_dropped"] == 2
+    running.turn()
+    assert running.committer.counts["gpu_records_dropped"] == 2
+    running.committer.close()
+
+
+def _stale(*_: object) -> NoReturn:
+    raise StaleError("another server wrote meanwhile")
 
 
 async def test_seconds_that_bring_out_a_fault_fail_alone(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,6 +218,7 @@ async def test_seconds_that_bring_out_a_fault_fail_alone(make: Make, monkeypatch
     assert await sent == 0
     assert running.writer.failures["bug"] == 1
     assert (running.source.waiting, running.source.returned) == ([], 0)
+    assert running.committer.counts["gpu_records_dropped"] == 1
     running.committer.close()
 
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from timeslices import batch_of, indicator_of
 
 from slo_exporter.sli.gpu_slicing import GpuSlicePlan
-from slo_exporter.sli.gpus import GPU_FIELDS
+from slo_exporter.sli.gpus import GPU_FIELDS, Gpu
 from slo_exporter.sli.indicator import Empty
 from slo_exporter.sli.records import Kind
 from slo_exporter.sli.slicing import SlicePlan, added
+from slo_exporter.sli.verdict import Judge
 
 UP, DOWN = 60 * S, 53 * S
 FIELDS = ("up", "utilization", "memory", "temperature", "xids")
@@ -98,6 +99,31 @@ def test_a_slice_without_a_value_is_no_data_unless_said_otherwise(empty: Empty |
     assert GpuSlicePlan([indicator]).sum(seconds_of([{"up": SHARE, "tensor_active": None}])) == {}
 
 
+@pytest.mark.parametrize("empty", [None, *Empty])
+def test_a_total_outage_is_bad_whatever_else_nobody_can_tell(empty: Empty | None) -> None:
+    """All GPUs are lost: no utilization at all, but one clause is broken; whatever an empty slice is."""
+    indicator = gpu_indicator("mean(utilization) >= 40% and min(up) >= 100%", empty=empty)
+    lost = [{"gpu": gpu, "up": 0} for gpu in range(3)]
+    assert gpu_verdict(indicator, lost * 60) is False
+    assert gpu_verdict(indicator, lost) is False
+    assert gpu_verdict(gpu_indicator("min(up) >= 100% and mean(utilization) >= 40%", empty=empty), lost) is False
+
+
+@pytest.mark.parametrize(("empty", "verdict"), [(None, None), (Empty.GOOD, True), (Empty.BAD, False)])
+def test_what_holds_does_not_stand_for_what_nobody_can_tell(empty: Empty | None, verdict: bool | None) -> None:  # noqa: FBT001 - a table
+    """All clauses that have a value hold, one has none."""
+    indicator = gpu_indicator("mean(utilization) >= 40% and min(up) >= 100%", empty=empty)
+    assert gpu_verdict(indicator, [{"up": SHARE}]) is verdict
+
+
+@pytest.mark.parametrize(("empty", "verdict"), [(None, None), (Empty.GOOD, True), (Empty.BAD, False)])
+def test_of_requests_a_clause_without_a_value_goes_first(empty: Empty | None, verdict: bool | None) -> None:  # noqa: FBT001 - a table
+    """A broken clause beside it changes nothing: law 5 is as it was."""
+    indicator = indicator_of("max(e2e) <= 1ms and mean(ttft) <= 1ms", empty=empty)
+    (sums,) = SlicePlan([indicator]).sum(batch_of([{"e2e": S}]))[0].sums.tolist()
+    assert Judge(indicator).verdict(sums, UP) is verdict
+
+
 def test_the_newest_second_is_one_that_tells() -> None:
     """A GPU that tells nothing makes no data fresh."""
     rows = [{"end_ns": 5 * S, "power": 70}, {"end_ns": 6 * S, "power": None}, {"end_ns": 7 * S, "gpu": 1, "power": 1}]
@@ -110,6 +136,7 @@ def test_the_newest_second_is_one_that_tells() -> None:
         ({}, {0, 1, 2}),
         ({"gpu": ("0", "2")}, {0, 2}),
         ({"uuid": "GPU-b"}, {1}),
+        ({"uuid": ("gpu-B", "GPU-C")}, {1, 2}),
         ({"name": "H200"}, {0, 1}),
         ({"group": "chat"}, {0, 1}),
         ({"group": ("embed", "nope")}, {1}),
@@ -125,6 +152,18 @@ def test_every_key_must_match_and_any_of_its_texts(matches: dict, indices: set[i
     assert (found[0].sums.tolist() if found else []) == (
         [[len(indices), len(indices), sum(1 << index for index in indices)]] if indices else []
     )
+
+
+@pytest.mark.parametrize(
+    ("matches", "power"),
+    [({"uuid": "MIG-0a/1"}, 1), ({"uuid": "GPU-0A"}, 2), ({"name": "H200"}, 2), ({"group": "Chat"}, 1)],
+)
+def test_the_case_of_a_uuid_makes_no_difference(matches: dict, power: int) -> None:
+    """Neither in the selector nor in what is read; a name and a group have their case."""
+    gpus = (Gpu(0, "MIG-0A/1", "h200", frozenset({"Chat"})), Gpu(1, "GPU-0a", "H200", frozenset({"chat"})))
+    rows = seconds_of([{"gpu": place, "power": 1 << place} for place in range(2)], gpus)
+    summed = GpuSlicePlan([gpu_indicator("mean(power) <= 1", **matches)]).sum(rows)
+    assert summed[0].sums.tolist() == [[1, 1, power]]
 
 
 def test_requests_and_gpus_are_summed_apart() -> None:

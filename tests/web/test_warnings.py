@@ -14,7 +14,10 @@ from slo_exporter.sli.indicator import Indicator, Selector
 from slo_exporter.sli.records import View
 from slo_exporter.sli.vocabulary import GPUS
 from slo_exporter.slo.definition import Slo
+from slo_exporter.web.board import About
 from slo_exporter.web.wording import BLIND, UNREAL
+
+GONE = "gpu.groups has no group 'chat', which its SLOs on GPUs name: no GPU is judged for it"
 
 
 def of(selector: Selector) -> Slo:
@@ -55,3 +58,30 @@ def test_an_slo_on_gpus_that_are_not_real_says_so(source: str, warned: Sequence[
     board = LedgerBoard([replace(slo(), indicator=indicator)], [(1, 0, 0)])
     board.seen = replace(board.seen, source=source)
     assert client_of(board).get("/api/v1/slos/chat/latency").json()["warnings"] == warned
+
+
+@pytest.mark.parametrize(
+    ("groups", "source", "warned"),
+    [
+        (None, "nvml", []),
+        (("chat", "embed"), "nvml", []),
+        (("embed",), "nvml", [GONE]),
+        ((), "off", [GONE, GONE.replace("chat", "embed")]),
+        (("embed",), "simulated", [UNREAL, GONE]),
+    ],
+)
+def test_an_slo_on_a_group_that_is_gone_says_so(
+    groups: Sequence[str] | None, source: str, warned: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was made over the API, and the settings changed since; where any group may be right, none is gone."""
+    selector = GpuSelector("chat", (("gpu", ("0",)), ("group", ("chat", "embed"))))
+    indicator = Indicator(selector, parse("min(up) >= 100%", GPUS), timeslice_s=60)
+    board = LedgerBoard([replace(slo(), indicator=indicator)], [(1, 0, 0)])
+    board.seen = replace(board.seen, source=source)
+    about: About = replace(board.about(), gpu_groups=groups)
+    monkeypatch.setattr(board, "about", lambda: about)
+
+    client = client_of(board)
+
+    assert client.get("/api/v1/slos/chat/latency").json()["warnings"] == warned
+    assert client.get("/api/v1/slos").json()["items"][0]["warning"] == "; ".join(warned)

@@ -19,9 +19,9 @@ from slo_exporter.sli.records import View
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.web.api.tokens import Tokens
-from slo_exporter.web.board import UNREAL_SOURCES, Board, Editor
+from slo_exporter.web.board import UNREAL_SOURCES, About, Board, Editor
 from slo_exporter.web.metrics.requests import RequestMetrics
-from slo_exporter.web.wording import UNREAL
+from slo_exporter.web.wording import UNREAL, groupless
 
 RETRY_SECONDS: Final = 5
 """A load or a reconnect takes seconds; a probe's usual period is no longer."""
@@ -200,5 +200,14 @@ def warnings_of(board: Board, slo: Slo) -> Sequence[str]:
     """What to know about the numbers of an SLO; failures are seen where HTTP spans are what it counts."""
     selector = slo.indicator.selector
     if isinstance(selector, GpuSelector):
-        return (UNREAL,) if board.about().gpu_source in UNREAL_SOURCES else ()
+        return tuple(_of_gpus(board.about(), selector))
     return () if selector.view is not View.SERVER or selector.names_http else board.warnings(selector.service)
+
+
+def _of_gpus(about: About, selector: GpuSelector) -> Iterator[str]:
+    if about.gpu_source in UNREAL_SOURCES:
+        yield UNREAL
+    if about.gpu_groups is not None:
+        # Its group was there when it was made over the API; the settings changed since.
+        named = (text for key, texts in selector.matches if key == "group" for text in texts)
+        yield from (groupless(group) for group in named if group not in about.gpu_groups)
