@@ -121,16 +121,16 @@ async def test_any_kind_of_address_is_served_c01(host: str, dialled: str) -> Non
 
 async def test_a_body_does_not_wait_for_the_acknowledgement_of_its_head(monkeypatch: pytest.MonkeyPatch) -> None:
     """Connections inherit from the listener that small writes leave at once."""
-    bound = []
+    listeners: list[socket.socket] = []
     create = socket.create_server
-    monkeypatch.setattr(socket, "create_server", lambda *args, **how: bound.append(create(*args, **how)) or bound[-1])
-    server = HttpServer(App(), "127.0.0.1", 0)
-    port = await server.start()
-    try:
-        with socket.create_connection(("127.0.0.1", port)):
-            assert bound[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-    finally:
-        await server.stop(0)
+
+    def noted(*args: Any, **how: Any) -> socket.socket:
+        listeners.append(create(*args, **how))
+        return listeners[-1]
+
+    monkeypatch.setattr(socket, "create_server", noted)
+    async with serving(App()):
+        assert listeners.pop().getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 async def test_a_taken_port_is_an_error_that_names_it() -> None:
