@@ -6,9 +6,8 @@ Needs an NVIDIA GPU, PyTorch and a running server (``slo-exporter serve``)::
     python benchmarks/gpu_loads.py --url http://127.0.0.1:9874 --seconds 30
 
 Each load runs in a process of its own, which measures what it did. Counters are
-read when it has been running for `_SETTLE_S`, and again after ``--seconds``:
-every figure is what a counter grew by, so how often somebody scrapes makes no
-difference. One table, or JSON with ``--json``.
+read from when it has been running for `_SETTLE_S`, for ``--seconds``: every figure
+is what a counter grew by from its first step to its last. One table, or JSON with ``--json``.
 """
 
 import argparse
@@ -19,6 +18,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -147,15 +147,29 @@ def _value(scrape: Scrape, name: str, gpu: int, **labels: str) -> float | None:
 
 
 class _Window:
-    """Two scrapes, and how long lay between."""
+    """Scrapes of one GPU over some seconds, as (seconds, scrape)."""
 
-    def __init__(self, first: Scrape, last: Scrape, seconds: float, gpu: int) -> None:
-        self._first, self._last, self.seconds, self._gpu = first, last, seconds, gpu
+    def __init__(self, scrapes: list[tuple[float, Scrape]], gpu: int) -> None:
+        self._scrapes, self._gpu = scrapes, gpu
 
     def rate(self, name: str, **labels: str) -> float | None:
-        """What a counter grew by in a second."""
-        ends = [_value(scrape, name, self._gpu, **labels) for scrape in (self._first, self._last)]
-        return None if None in ends else (ends[1] - ends[0]) / self.seconds  # type: ignore[operator]
+        """
+        What a counter grew by in a second.
+
+        From its first step to its last: one that moves every 10 s is cut where it moves.
+        """
+        told = [(at, _value(scrape, name, self._gpu, **labels)) for at, scrape in self._scrapes]
+        if any(value is None for _, value in told):
+            return None
+        steps = [two for one, two in pairwise(told) if two[1] != one[1]]
+        if len(steps) < 2:
+            return 0.0
+        (began, first), (ended, last) = steps[0], steps[-1]
+        return (last - first) / (ended - began)  # type: ignore[operator]
+
+    def mean(self, name: str) -> float:
+        """Of a gauge."""
+        return statistics.fmean(_value(scrape, name, self._gpu) or 0.0 for _, scrape in self._scrapes)
 
 
 def _child() -> int | None:
@@ -188,20 +202,16 @@ def _observed(url: str, load: str, gpu: int, seconds: float) -> dict[str, Any]:
         assert worker.stdout.readline().strip() == "running"
         time.sleep(_SETTLE_S)
         child = _child()
-        first, began, cpu = _parsed(_fetch(url)), time.perf_counter(), _cpu_s(child) if child else 0.0
-        power, average, scrapes = [], [], []
-        while time.perf_counter() - began < seconds:
-            time.sleep(0.5)
-            asked = time.perf_counter()
+        began, cpu = time.perf_counter(), _cpu_s(child) if child else 0.0
+        taken, scrapes = [], []
+        while (at := time.perf_counter() - began) < seconds:
             text = _fetch(url)
-            scrapes.append(time.perf_counter() - asked)
-            now = _parsed(text)
-            power.append(_value(now, "gpu_power_watts", gpu) or 0.0)
-            average.append(_value(now, "gpu_power_average_watts", gpu) or 0.0)
-        ended, last = time.perf_counter(), _parsed(_fetch(url))
-        used = (_cpu_s(child) - cpu) / (ended - began) if child else None
+            scrapes.append(time.perf_counter() - began - at)
+            taken.append((at, _parsed(text)))
+            time.sleep(0.4)
+        used = (_cpu_s(child) - cpu) / (time.perf_counter() - began) if child else None
         told = json.loads(worker.stdout.readline())
-    window = _Window(first, last, ended - began, gpu)
+    window, last = _Window(taken, gpu), taken[-1][1]
     return {
         "load": load,
         **told,
@@ -211,9 +221,7 @@ def _observed(url: str, load: str, gpu: int, seconds: float) -> dict[str, Any]:
         "tensor": window.rate("gpu_tensor_active_seconds_total"),
         "dram": window.rate("gpu_dram_active_seconds_total"),
         "power_from_energy_w": window.rate("gpu_energy_joules_total"),
-        "power_instant_w": statistics.fmean(power),
-        "power_average_w": statistics.fmean(average),
-        "power_max_w": max(power),
+        "power_average_w": window.mean("gpu_power_average_watts"),
         "sm_clock_mhz": (_value(last, "gpu_clock_hertz", gpu, clock="sm") or 0.0) / 1e6,
         "power_cap": window.rate("gpu_clock_event_seconds_total", reason="sw_power_cap"),
         **{

@@ -1,27 +1,36 @@
 """
 What reading GPUs costs us: the child's memory, its CPU time per GPU and second, and whether it grows.
 
-    python benchmarks/nvml.py [--seconds 30] [--cycles 100000]
+    python benchmarks/nvml.py [--parts child growth server] [--seconds 30] [--cycles 100000] [--scrapes 500]
 
 The library is the stub of the tests, which costs next to nothing: what is
 measured is our own share. On a real GPU NVIDIA's library adds 18 MiB and what
 docs/gpu.md says.
+
+*server* is the whole of it, and there the stub burns as much CPU as NVML did on
+an H200: how long scrapes take while all is well, while NVML hangs in whatever
+is called (its reader hangs, is killed, and the next one hangs), and without a
+GPU; then what the server itself spends on GPUs, beside one that reads none.
 """
 
 import argparse
+import http.client
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(_ROOT / "tests" / "ingest" / "nvml"), str(_ROOT)]
+sys.path[:0] = [*(str(_ROOT / "tests" / part) for part in ("", "ingest/nvml", "system")), str(_ROOT)]
 
 import stub_library  # noqa: E402
+from server_process import Server  # noqa: E402
 from stub_library import Stub  # noqa: E402
 
 from slo_exporter.ingest.nvml import note  # noqa: E402
@@ -32,11 +41,15 @@ from slo_exporter.ingest.nvml.order import Order  # noqa: E402
 from slo_exporter.ingest.nvml.reading.poller import Poller  # noqa: E402
 from slo_exporter.ingest.nvml.reading.rhythm import PERIOD_NS  # noqa: E402
 
+_PARTS = ("child", "growth", "server")
+
 
 def main() -> None:
-    """Print one table of the child, and one of its growth."""
+    """Print a table of the child, one of its growth, and one of the server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=_PARTS, default=_PARTS)
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--scrapes", type=int, default=500)
     parser.add_argument("--cycles", type=int, default=100_000)
     parser.add_argument("--grow", nargs=2, metavar=("LIBRARY", "CONTROL"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -45,11 +58,15 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         library = stub_library.build(Path(folder))
-        print("GPUs   RSS KiB   anonymous   CPU µs per GPU and second:  all   in calls   our own   bytes a frame")
-        for gpus in (1, 8, 16):
-            _measure_child(Stub(library, Path(folder), gpus), gpus, asked.seconds)
-        print("\n cycles   RSS KiB   anonymous   µs a cycle and GPU")
-        _start_growing(Stub(library, Path(folder)), asked.cycles)
+        if "child" in asked.parts:
+            print("GPUs   RSS KiB   anonymous   CPU µs per GPU and second:  all   in calls   our own   bytes a frame")
+            for gpus in (1, 8, 16):
+                _measure_child(Stub(library, Path(folder), gpus), gpus, asked.seconds)
+        if "growth" in asked.parts:
+            print("\n cycles   RSS KiB   anonymous   µs a cycle and GPU")
+            _start_growing(Stub(library, Path(folder)), asked.cycles)
+        if "server" in asked.parts:
+            _measure_servers(library, Path(folder), asked.scrapes, asked.seconds)
 
 
 def _measure_child(stub: Stub, gpus: int, seconds: float) -> None:
@@ -144,6 +161,99 @@ def _row(spent_ns: int, cycle: int) -> str:
 
 def _marks(cycles: int) -> Sequence[int]:
     return [cycles // 100, cycles // 10, *range(cycles // 4, cycles + 1, cycles // 4)]
+
+
+# The server.
+
+_EVERY_S = 0.05
+"""Between two scrapes: 500 of them see a reader hang for 5 s, and the next, which hangs from its start, for 15 s."""
+
+
+@dataclass(frozen=True)
+class _Scraped:
+    """How long scrapes took, in ms, and how much they said."""
+
+    ms: Sequence[float]
+    size: int
+
+    def at(self, share: float) -> float:
+        """So many of them took no longer."""
+        return self.ms[min(len(self.ms) - 1, int(share * len(self.ms)))]
+
+
+def _measure_servers(library: Path, folder: Path, scrapes: int, seconds: float) -> None:
+    print("\nGPUs   NVML        p50 ms   p99 ms   max ms   p50, p99 of those without a GPU    bytes   restarts")
+    with _serving(folder / "none", "auto") as server:
+        base = _scrape(server, scrapes)
+        _print_scraped("0", "is not there", base, base, server)
+    for gpus in (2, 16):
+        stub = Stub(library, folder, gpus).load("*", "matmul").burn()
+        with _serving(folder / str(gpus), "nvml", stub) as server:
+            _print_scraped(str(gpus), "is well", _scrape(server, scrapes), base, server)
+            stub.on("*", "*", "hang").on("-", "*", "hang")
+            _print_scraped(str(gpus), "hangs", _scrape(server, scrapes), base, server)
+            stub.heal()
+    print("\nGPUs   CPU ms per second of the server, without its reader")
+    spent = {}
+    for gpus, source in ((0, "off"), (16, "nvml")):
+        stub = Stub(library, folder, 16).load("*", "matmul").burn()
+        with _serving(folder / f"cpu-{gpus}", source, stub) as server:
+            spent[gpus] = _server_cpu_ms(server, seconds)
+        print(f"{gpus:4d} {spent[gpus]:8.2f}")
+    print(f"of GPUs: {spent[16] - spent[0]:.2f} ms per second, {(spent[16] - spent[0]) / 16:.3f} per GPU")
+
+
+@contextmanager
+def _serving(folder: Path, source: str, stub: Stub | None = None) -> Iterator[Server]:
+    """Run a server that has been up for a while: what is read every 10 s was read."""
+    folder.mkdir()
+    server = Server(folder, environment={} if stub is None else stub.environment)
+    with server.config.open("a") as config:
+        config.write(f"gpu: {{source: {source}}}\n")
+    server.start()
+    try:
+        server.lives_for(12)
+        yield server
+    finally:
+        server.terminate()
+
+
+def _scrape(server: Server, scrapes: int) -> _Scraped:
+    """One connection, as Prometheus has it; the same rhythm for all."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.api)
+    took_ms, size = [], 0
+    due = time.monotonic()
+    for _ in range(scrapes):
+        due += _EVERY_S
+        time.sleep(max(0.0, due - time.monotonic()))
+        started = time.perf_counter()
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        size = max(size, len(answer.read()))
+        took_ms.append(1000 * (time.perf_counter() - started))
+        assert answer.status == http.HTTPStatus.OK
+    connection.close()
+    return _Scraped(sorted(took_ms), size)
+
+
+def _print_scraped(gpus: str, state: str, found: _Scraped, base: _Scraped, server: Server) -> None:
+    times = " ".join(f"{found.at(share):8.2f}" for share in (0.5, 0.99, 1.0))
+    ratios = " ".join(f"{found.at(share) / base.at(share):8.2f}" for share in (0.5, 0.99))
+    restarts = server.metric("slo_exporter_nvml_restarts_total")
+    print(f"{gpus:>4}   {state:12}{times} {ratios:>25} {found.size:18d} {restarts:8.0f}", flush=True)
+
+
+def _server_cpu_ms(server: Server, seconds: float) -> float:
+    """On a CPU, per second, all threads together, while nobody scrapes."""
+    assert server.process is not None
+    tasks = Path(f"/proc/{server.process.pid}/task")
+
+    def spent_ns() -> int:
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir())
+
+    before = spent_ns()
+    server.lives_for(seconds)
+    return (spent_ns() - before) / 1e6 / seconds
 
 
 def _cpu_ns(pid: int) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import postgres_server
 import pytest
+import stub_library
 from postgres_server import PostgresServer
 
 
@@ -41,6 +42,12 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'counts.db'}"
     server: PostgresServer = request.getfixturevalue("postgres")
     return server.new_database()
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A libnvidia-ml.so.1 of our own, built once; skipped, or failed, without a C compiler."""
+    return stub_library.build(tmp_path_factory.mktemp("nvml"))
 
 
 def _miss(tool: str) -> Path:

@@ -117,9 +117,13 @@ def troubled(gpu: int = 0) -> GpuView:
         ("gpu_recovery_action", ()): 4.0,
         ("gpu_ecc_errors_total", ("uncorrected", "volatile")): 3.0,
         ("gpu_remapped_rows_pending", ()): 1.0,
+        ("gpu_remapped_rows_failure", ()): 1.0,
+        ("gpu_retired_pages_pending", ()): 1.0,
+        ("gpu_fabric_state", ()): 2.0,
         ("gpu_nvlink_links", ("up",)): 16.0,
         ("gpu_nvlink_links", ("down",)): 2.0,
         ("gpu_pcie_link_width", ()): 8.0,
+        ("slo_exporter_nvml_left_out", ("module_power",)): 1.0,
     }
     return healthy(gpu, changed=wrong)
 
@@ -225,6 +229,7 @@ def reader() -> Readings:
         "slo_exporter_nvml_frames_total": {(): 3600.0},
         "slo_exporter_nvml_restarts_total": {("hang",): 1.0},
         "slo_exporter_nvml_stuck_children": {(): 0.0},
+        "slo_exporter_nvml_left_out": {("0", uuid(0), "energy"): 1.0},
         "slo_exporter_nvml_calls_total": {call: 3600.0},
         "slo_exporter_nvml_call_seconds_total": {call: 0.0072},
         "slo_exporter_nvml_errors_total": {(*call, "not_supported"): 1.0},

@@ -70,10 +70,23 @@ def _settings(path: Path) -> "tuple[Settings | None, Sequence[str]]":
         found = configuration.read(path, environ={})
     except ConfigError as error:
         return None, error.problems
-    _, problems = slo_file.read(found.slo_files, found.retention_ns, found.gpu.groups)
+    _, of_slos = slo_file.read(found.slo_files, found.retention_ns, found.gpu.groups)
+    problems = [*_of_recording(path, found), *of_slos]
     if not problems:
         click.echo(f"ok  {path}  {', '.join(_holdings(found))}")
     return found, problems
+
+
+def _of_recording(path: Path, settings: "Settings") -> Iterator[str]:
+    """Whether what is to be replayed is a recording, by its first line."""
+    from slo_exporter.ingest.nvml.recordings import replay
+
+    if settings.gpu.recording is None:
+        return
+    try:
+        replay.hello(str(settings.gpu.recording))
+    except replay.RecordingError as error:
+        yield f"{path}: gpu.recording: {error}; slo-exporter doctor --record writes one"
 
 
 def _holdings(settings: "Settings") -> Iterator[str]:

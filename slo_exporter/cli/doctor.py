@@ -21,10 +21,12 @@ def doctor(record: Path | None, seconds: float | None, *, as_json: bool, with_id
     Ask GPUs for everything that they can tell, and say what it is and what it costs.
 
     And why the rest is not there, and what to do about it. No setting of a GPU is
-    changed. Takes about 2 seconds, and 2 more for each call that hangs.
+    changed. Takes about 2 seconds; 2 more for each call that hangs, or 10 where that
+    is the start of NVML or of a GPU.
 
     With --record, write what is read in a file that `gpu: {source: replay, recording:
-    FILE}` plays; UUIDs become pseudonyms and serial numbers are left out.
+    FILE}` plays; UUIDs become pseudonyms and serial numbers are left out. A FILE that
+    is there is replaced once the first second is recorded.
 
     Exit code 0: every GPU can be read, 1: something is broken (a GPU failed, NVML
     hangs, dies, is of another version than the driver, or may not be used), 3: there
@@ -40,7 +42,7 @@ def doctor(record: Path | None, seconds: float | None, *, as_json: bool, with_id
 
 
 def _examine(*, as_json: bool) -> int:
-    from slo_exporter.cli import doctor_report, doctor_table, terminal
+    from slo_exporter.cli import doctor_json, doctor_report, doctor_table, terminal
     from slo_exporter.cli.doctor_report import Verdict
     from slo_exporter.clock import SystemClock
     from slo_exporter.ingest.host.reader import HostReader
@@ -51,7 +53,7 @@ def _examine(*, as_json: bool) -> int:
     around, host = surroundings.look(in_container=container.is_inside()), HostReader().read()
     found = Examiner(SystemClock()).examine()
     if as_json:
-        click.echo(terminal.json_text(doctor_report.plain(found, around, host)))
+        click.echo(terminal.json_text(doctor_json.plain(found, around, host)))
     else:
         doctor_table.show(found, around, host)
     codes = {Verdict.READABLE: ExitCode.YES, Verdict.BROKEN: ExitCode.NO, Verdict.ABSENT: ExitCode.UNDECIDED}
@@ -59,25 +61,29 @@ def _examine(*, as_json: bool) -> int:
 
 
 def _record(path: Path, seconds: float, *, with_identity: bool) -> int:
-    from slo_exporter.cli import terminal
-    from slo_exporter.cli.doctor_report import ABSENT
+    from slo_exporter.cli import doctor_report, terminal
     from slo_exporter.clock import SystemClock
+    from slo_exporter.ingest.nvml.reading import container
+    from slo_exporter.ingest.nvml.recordings.draft import Draft
     from slo_exporter.ingest.nvml.recordings.recorder import Recorder
+    from slo_exporter.ingest.nvml.survey import surroundings
 
     def tell(frames: int) -> None:
+        if frames == 1:
+            draft.keep()
         if frames % 10 == 0:
             click.echo(f"{frames} s of {seconds:g} s", err=True)
 
     try:
-        with path.open("wb") as into:
-            recorded = Recorder(SystemClock(), seconds, tell, with_identity=with_identity).record(into)
+        with Draft(path) as draft:
+            recorded = Recorder(SystemClock(), seconds, tell, with_identity=with_identity).record(draft.file)
     except OSError as error:
         raise click.BadParameter(f"{path} cannot be written: {error.strerror}", param_hint="--record") from error
     if recorded.fault is not None:
-        where = f" in {recorded.fault.call}" if recorded.fault.call else ""
-        text = f"{recorded.fault.reason.value.replace('_', ' ')}{where}: {recorded.fault.text}"
-        click.echo(terminal.plain(f"slo-exporter: {text}"), err=True)
-    click.echo(f"{recorded.frames} frames of {recorded.gpus} GPUs in {path}", err=True)
+        around = surroundings.look(in_container=container.is_inside())
+        click.echo(terminal.plain(f"slo-exporter: {doctor_report.why(recorded.fault, around)}"), err=True)
+    told = f"{recorded.frames} frames of {recorded.gpus} GPUs in {path}" if recorded.frames else "nothing was recorded"
+    click.echo(told, err=True)
     if recorded.fault is None:
         return ExitCode.YES
-    return ExitCode.UNDECIDED if recorded.fault.reason in ABSENT else ExitCode.NO
+    return ExitCode.UNDECIDED if recorded.fault.reason in doctor_report.ABSENT else ExitCode.NO

@@ -6,7 +6,7 @@ from typing import Final
 
 from rich.table import Table
 
-from slo_exporter.cli import terminal
+from slo_exporter.cli import doctor_words, terminal
 from slo_exporter.cli.doctor_report import METRICS, OPT_IN, TIERS, unit
 from slo_exporter.ingest.nvml.frame import TIER_S, Sample, Tier
 from slo_exporter.ingest.nvml.reading.quantities import Unit
@@ -15,6 +15,10 @@ from slo_exporter.ingest.nvml.survey.examination import Examined, Found
 _ALIKE: Final = 4
 """So many equal values of one row are told in one word."""
 _FLAGS: Final = "gpu_clock_event_active"
+_OBSERVED: Final = "gpu_observed_seconds_total"
+"""Says how long a window was, not what the GPU did in it."""
+_OF_HARDWARE: Final = "counter"
+"""A label's value that tells where a count is from, which is where most are from."""
 _ORDER: Final = (Tier.NORMAL, Tier.FAST, Tier.SLOW, Tier.RARE, Tier.ONCE)
 _EVERY: Final = {Tier.ONCE: "once"}
 
@@ -31,8 +35,17 @@ def capabilities(gpu: Examined, *, is_wide: bool) -> Table:
     for tier in _ORDER:
         for name, several in rows.get(tier, {}).items():
             took, worst = (sum(map(of, several)) for of in (_median, _worst))
-            table.add_row(name, every(tier), _us(took), _us(worst), _now(name, several))
+            called = doctor_words.capability(name) + (" (opt-in)" if name in OPT_IN else "")
+            table.add_row(called, every(tier), _us(took), _us(worst), _now(name, several))
     return table
+
+
+def legend() -> str:
+    """What the columns of `capabilities` mean."""
+    return (
+        "us: microseconds of one reading, the median and the worst. +: what came since the reading before; "
+        "counts, energy and seconds without it are since the driver was loaded."
+    )
 
 
 def _rows(found: Mapping[str, Found]) -> Mapping[Tier, dict[str, list[Found]]]:
@@ -43,7 +56,6 @@ def _rows(found: Mapping[str, Found]) -> Mapping[Tier, dict[str, list[Found]]]:
         together.setdefault((TIERS[name], METRICS[name]), []).append(name)
     for (tier, metrics), names in together.items():
         called = names[0] if len(names) == 1 else _stem(metrics[0])
-        called = called.replace("_", " ") + (" (opt-in)" if names[0] in OPT_IN else "")
         rows.setdefault(tier, {})[called] = [found[name] for name in names]
     return rows
 
@@ -67,9 +79,9 @@ def _us(number: float) -> str:
 
 def _now(row: str, several: Sequence[Found]) -> str:
     samples = [sample for one in several for sample in one.samples]
-    grown = [sample for one in several for sample in one.grown]
+    grown = [sample for one in several for sample in one.grown if sample[0] != _OBSERVED]
     if samples and samples[0][0] == _FLAGS:
-        active = [labels[0].replace("_", " ") for _, labels, value in samples if value]
+        active = [doctor_words.words(labels[0]) for _, labels, value in samples if value]
         return terminal.plain(", ".join(active) or "none of " + str(len(samples)))
     # What a ratio is the growth of is told by the ratio.
     known = {_stem(metric) for metric, _, _ in samples}
@@ -80,7 +92,7 @@ def _now(row: str, several: Sequence[Found]) -> str:
 
 
 def _texts(row: str, samples: Sequence[Sample], sign: str, *, is_one_metric: bool) -> Iterator[str]:
-    names = [" ".join(_words(row, sample, is_one_metric=is_one_metric)) for sample in samples]
+    names = [" ".join(filter(None, _words(row, sample, is_one_metric=is_one_metric))) for sample in samples]
     shown = [sign + figure(value, unit(metric)) for metric, _, value in samples]
     if len(samples) >= _ALIKE and len(set(shown)) == 1:
         yield f"{', '.join(names)}: each {shown[0]}"
@@ -93,9 +105,8 @@ def _words(row: str, sample: Sample, *, is_one_metric: bool) -> Iterator[str]:
     """What tells a value from the others of its row."""
     metric, labels, _ = sample
     if not is_one_metric:
-        yield from filter(None, _stem(metric).removeprefix(row.replace(" ", "_")).split("_"))
-    for label in labels:
-        yield label.replace("_", " ")
+        yield doctor_words.words(_stem(metric).removeprefix(row).strip("_"))
+    yield from (doctor_words.words(label) for label in labels if label != _OF_HARDWARE)
 
 
 def _stem(metric: str) -> str:

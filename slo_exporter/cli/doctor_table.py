@@ -5,14 +5,14 @@ Colours only help: every fact is there as text. A pipe gets no colour and no
 broken line. Where a terminal is too narrow lines are folded: no number is cut.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from slo_exporter.cli import terminal
+from slo_exporter.cli import doctor_host, doctor_words, terminal
 from slo_exporter.cli.doctor_report import (
     Conclusion,
     Host,
@@ -21,9 +21,8 @@ from slo_exporter.cli.doctor_report import (
     examined_first,
     tier_costs,
 )
-from slo_exporter.cli.doctor_rows import capabilities, every, figure
+from slo_exporter.cli.doctor_rows import capabilities, every, legend
 from slo_exporter.ingest.nvml.frame import Reason
-from slo_exporter.ingest.nvml.reading.quantities import Unit
 from slo_exporter.ingest.nvml.survey.examination import Examination, Examined, Found
 from slo_exporter.ingest.nvml.survey.surroundings import Surroundings
 
@@ -42,23 +41,7 @@ _WHY_NOT: Final[Mapping[str, str]] = {
     "Unknown": "the driver gives no reason; look for Xids in the kernel's log",
 }
 _NOTHING: Final = "nothing to tell now"
-_TOLD_BY: Final = {"nvlink_bytes": "told by gpm second, which costs less"}
-_HOST_PARTS: Final = (
-    ("CPU", ("host_cpus", "host_cpu_seconds_total")),
-    ("memory", ("host_memory_total_bytes", "host_memory_available_bytes")),
-    ("pressure", ("host_pressure_seconds_total",)),
-    ("cgroup CPU", ("cgroup_cpu_seconds_total", "cgroup_cpu_limit_cores", "cgroup_cpu_throttled_seconds_total")),
-    ("cgroup memory", ("cgroup_memory_used_bytes", "cgroup_memory_limit_bytes")),
-)
-
-_HOST_WORDS: Final = {
-    "host_cpus": "CPUs",
-    "host_memory_total_bytes": "total",
-    "host_memory_available_bytes": "available",
-    "cgroup_cpu_limit_cores": "limit in cores",
-    "cgroup_memory_used_bytes": "used",
-    "cgroup_memory_limit_bytes": "limit",
-}
+_TOLD_BY: Final = {"nvlink_bytes": "told by GPM, which costs less"}
 
 
 def show(found: Examination, around: Surroundings, host: Host) -> None:
@@ -67,15 +50,15 @@ def show(found: Examination, around: Surroundings, host: Host) -> None:
     is_wide = console.width >= _WIDE
     parts: list[RenderableType] = [_title(found, around)]
     if found.gpus:
-        parts += ["", _gpus(found, is_wide=is_wide)]
+        parts += ["", _gpus(found, console, is_wide=is_wide)]
     if (first := examined_first(found)) is not None:
         if any(one.is_there for one in first.capabilities.values()):
-            parts += ["", capabilities(first, is_wide=is_wide)]
+            parts += ["", capabilities(first, is_wide=is_wide), Text(legend(), "dim")]
         parts += _missing(first, found)
         parts += _others(first, found)
         parts += ["", _costs(first)]
     parts += _accidents(found)
-    parts += ["", _host(host, is_wide=is_wide), "", *_verdict(conclude(found, around))]
+    parts += ["", doctor_host.table(host, is_wide=is_wide), "", *_verdict(conclude(found, around))]
     terminal.show(console, *parts)
 
 
@@ -89,17 +72,21 @@ def _title(found: Examination, around: Surroundings) -> Text:
     return Text.assemble((terminal.plain(f"driver {library.driver}"), "bold"), terminal.plain(rest))
 
 
-def _gpus(found: Examination, *, is_wide: bool) -> Table:
+def _gpus(found: Examination, console: Console, *, is_wide: bool) -> Table:
+    """With whole UUIDs where these have room."""
+    whole = _listed(found, is_wide=is_wide, uuid=lambda uuid: uuid or "-")
+    return whole if terminal.fits(console, whole) else _listed(found, is_wide=is_wide, uuid=_short)
+
+
+def _listed(found: Examination, *, is_wide: bool, uuid: Callable[[str], str]) -> Table:
     table = terminal.table(is_wide=is_wide)
     table.add_column("GPU", justify="right", no_wrap=True)
-    for name in ("name", "UUID", "PCI"):
+    for name in ("name", "UUID", "PCI", "state"):
         table.add_column(name, overflow="fold")
-    table.add_column("state", overflow="fold")
     for index, gpu in sorted(found.gpus.items()):
         is_ok = gpu.reason is Reason.OK
-        state = "can be read" if is_ok else f"{gpu.reason.value.replace('_', ' ')}: {gpu.text}"
-        name, bus_id = gpu.info.get("name", "-"), gpu.info.get("pci_bus_id", "-")
-        texts = (name, (gpu.uuid or "-") if is_wide else _short(gpu.uuid), bus_id)
+        state = "can be read" if is_ok else doctor_words.told(gpu.reason, doctor_words.capability(gpu.call), gpu.text)
+        texts = (gpu.info.get("name", "-"), uuid(gpu.uuid), gpu.info.get("pci_bus_id", "-"))
         table.add_row(str(index), *map(terminal.plain, texts), Text(terminal.plain(state), "green" if is_ok else "red"))
     return table
 
@@ -116,13 +103,13 @@ def _missing(gpu: Examined, found: Examination) -> Iterator[RenderableType]:
     why: dict[str, list[str]] = {}
     for name, one in gpu.capabilities.items():
         if not one.is_there:
-            why.setdefault(_why_not(name, one), []).append(name.replace("_", " "))
-    unread = sorted(name.replace("_", " ") for index, name in found.unread if index == gpu.gpu)
+            why.setdefault(_why_not(name, one), []).append(doctor_words.capability(name))
+    unread = sorted(map(doctor_words.capability, _unread(found, gpu)))
     if unread:
         why["no time was left to ask"] = unread
     if not why:
         return
-    grid = _grid()
+    grid = terminal.grid(2)
     for reason, names in why.items():
         grid.add_row(Text(", ".join(names)), Text(reason, "dim"))
     yield from ("", Text("and does not give", "dim"), grid)
@@ -143,12 +130,16 @@ def _others(first: Examined, found: Examination) -> Iterator[RenderableType]:
     lines = []
     for gpu in others:
         more, less = sorted(_given(gpu) - gives), sorted(gives - _given(gpu) - _unread(found, gpu))
-        lines += [f"GPU {gpu.gpu} gives {' and '.join(more)} too"] if more else []
-        lines += [f"GPU {gpu.gpu} does not give {', '.join(less)}"] if less else []
+        lines += [f"GPU {gpu.gpu} gives {_listing(more)} too"] if more else []
+        lines += [f"GPU {gpu.gpu} does not give {_listing(less)}"] if less else []
     yield ""
-    yield from (Text(f"! {line.replace('_', ' ')}", "yellow") for line in lines)
+    yield from (Text(f"! {line}", "yellow") for line in lines)
     if not lines and gives:
         yield Text("The other GPUs give the same." if len(others) > 1 else "The other GPU gives the same.", "dim")
+
+
+def _listing(names: Iterable[str]) -> str:
+    return ", ".join(map(doctor_words.capability, names))
 
 
 def _given(gpu: Examined) -> set[str]:
@@ -165,7 +156,7 @@ def _unread(found: Examination, gpu: Examined) -> set[str]:
 def _costs(gpu: Examined) -> Text:
     costs = tier_costs(gpu)
     parts = ", ".join(f"{_share(share)} each {every(tier)}" for tier, share in costs.items())
-    return Text(f"Reading one GPU takes {_share(sum(costs.values()))} of a core: {parts}.")
+    return Text(f"Reading one GPU takes at most {_share(sum(costs.values()))} of a core: {parts}.")
 
 
 def _share(ratio: float) -> str:
@@ -176,45 +167,20 @@ def _accidents(found: Examination) -> Iterator[RenderableType]:
     if found.accidents:
         yield ""
     for accident in found.accidents:
-        where = f"GPU {accident.gpu}, {accident.call}" if accident.gpu is not None else accident.call or "at the start"
+        call = doctor_words.capability(accident.call) if accident.gpu is not None else accident.call
+        where = f"{call} of GPU {accident.gpu}" if accident.gpu is not None else call
         rest = "" if found.fault else "; the rest was read without it"
-        text = f"! {accident.reason.value} in {where}: {accident.text}{rest}"
-        yield Text(terminal.plain(text.replace("_", " ")), "red")
+        text = doctor_words.told(accident.reason, where, accident.text)
+        yield Text(terminal.plain(f"! {text}{rest}"), "red")
     if found.refused:
         text = ", ".join(f"{name} {count} times" for name, count in found.refused.items())
         yield Text(terminal.plain(f"! values that cannot be true: {text}"), "yellow")
 
 
-def _host(host: Host, *, is_wide: bool) -> Table:
-    table = terminal.table(is_wide=is_wide)
-    table.add_column("beside the GPUs", no_wrap=True)
-    table.add_column("", overflow="fold")
-    for name, metrics in _HOST_PARTS:
-        texts = [text for metric in metrics for text in _host_texts(metric, host.get(metric, {}))]
-        table.add_row(name, ", ".join(texts) or Text("not here", "dim"))
-    return table
-
-
-def _host_texts(metric: str, samples: Mapping[tuple[str, ...], float]) -> Iterator[str]:
-    """Sizes as they are; of what only grows, what there is."""
-    if metric.endswith("_total"):
-        names = ", ".join(" ".join(labels) for labels in samples)
-        yield from [f"seconds in {names}" if names else "seconds throttled"] if samples else []
-        return
-    given_in = Unit.BYTES if metric.endswith("_bytes") else Unit.COUNT
-    for value in samples.values():
-        yield f"{_HOST_WORDS[metric]} {figure(value, given_in) if given_in is Unit.BYTES else f'{value:g}'}"
-
-
 def _verdict(concluded: Conclusion) -> Iterator[RenderableType]:
     style = _STYLES[concluded.verdict]
     yield Text.assemble((concluded.verdict.value, f"bold {style}"), terminal.plain(f"  {concluded.text}"))
-    if concluded.advice is not None:
-        yield Text.assemble(("what to do  ", "dim"), terminal.plain(concluded.advice))
-
-
-def _grid() -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(2):
-        grid.add_column(overflow="fold")
-    return grid
+    is_one = len(concluded.advice) == 1
+    for reason, advice in concluded.advice.items():
+        about = "" if is_one else f"{doctor_words.words(reason)}: "
+        yield Text.assemble(("what to do  ", "dim"), terminal.plain(about + advice))

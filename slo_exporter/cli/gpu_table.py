@@ -32,10 +32,6 @@ _STYLES: Final = {
     Level.WARNING: "yellow",
     Level.FAILURE: "red",
 }
-_SOURCES: Final = {
-    "simulated": "simulated: these GPUs do not exist",
-    "replay": "replayed from a recording: these GPUs are elsewhere",
-}
 
 _IDLE: Final = frozenset({"idle", "iowait"})
 
@@ -61,8 +57,8 @@ def _summary(gpus: Sequence[GpuItem]) -> str:
 
 
 def _warnings(found: GpuList) -> Iterator[str]:
-    if found.source in _SOURCES:
-        yield _SOURCES[found.source]
+    if found.source in gpu_wording.SOURCES:
+        yield gpu_wording.SOURCES[found.source]
     if found.reason != "ok":
         yield found.message or gpu_wording.reason(found.reason)
 
@@ -151,10 +147,16 @@ def _notes(found: GpuList) -> list[RenderableType]:
         for seen in gpu_wording.findings(gpu, found.as_of):
             if seen.text:
                 about.setdefault((seen.level, seen.text), []).append(gpu.gpu)
-    grid = _grid()
-    for (level, text), gpus in sorted(about.items(), key=lambda each: (-each[0][0], each[1])):
+    grid = terminal.grid(2)
+    for (level, text), gpus in sorted(about.items(), key=_badness):
         grid.add_row(f"GPU {_ranges(gpus)}", Text(terminal.plain(text), _STYLES[level]))
     return ["", grid] if about else []
+
+
+def _badness(note: tuple[tuple[Level, str], Sequence[int | None]]) -> tuple[int, Sequence[int]]:
+    """The worst first, then by GPU; those without a number before the others."""
+    (level, _), gpus = note
+    return -level, [-1 if gpu is None else gpu for gpu in gpus]
 
 
 def _ranges(gpus: Sequence[int | None]) -> str:
@@ -170,16 +172,9 @@ def _ranges(gpus: Sequence[int | None]) -> str:
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs) or wording.UNDEFINED
 
 
-def _grid() -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(2):
-        grid.add_column(overflow="fold")
-    return grid
-
-
 def _facts(found: GpuList) -> Table:
     """The host, and how its GPUs are read."""
-    grid = _grid()
+    grid = terminal.grid(2)
     facts = {"host": _host(found.host), "container": _container(found.host), "read": _read(found)}
     for name, parts in facts.items():
         text = ", ".join(parts)

@@ -53,6 +53,14 @@ def table(*, is_wide: bool) -> Table:
     return Table(box=None, padding=(0, 2 if is_wide else 1, 0, 0), pad_edge=False, header_style="dim")
 
 
+def grid(columns: int) -> Table:
+    """Make a table without a head, whose cells fold."""
+    made = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(columns):
+        made.add_column(overflow="fold")
+    return made
+
+
 def fits(on: Console, table: Table) -> bool:
     """Say whether a table can be shown without folding or cutting anything."""
     unbounded = on.options.update(width=_ANY_WIDTH)

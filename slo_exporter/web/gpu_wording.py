@@ -6,7 +6,7 @@ As in `wording`: shares round down, what is unknown is a dash, and ASCII only.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import IntEnum
 from math import floor
 from typing import Final
@@ -19,6 +19,12 @@ _RATHER: Final = "NVIDIA "
 """Every GPU's name begins so."""
 
 _WITHOUT: Final = "that is normal without a GPU, and gpu.source: simulated shows what there would be to see"
+
+SOURCES: Final[Mapping[str, str]] = {
+    "simulated": "simulated: these GPUs do not exist",
+    "replay": "replayed from a recording: these GPUs are elsewhere",
+}
+"""What is said beside GPUs that are not those of this machine."""
 
 REASONS: Final[Mapping[str, str]] = {
     "ok": "it can be read",
@@ -63,7 +69,7 @@ _ACTIONS: Final[Mapping[str, str]] = {
     "reset_gpu": "reset the GPU",
     "reboot": "reboot",
     "contact_support": "contact support",
-    "ignore": "nothing to do",
+    "ignore": "informational",
     "reset": "reset the GPU",
     "drain_p2p": "drain peer-to-peer work",
     "drain_and_reset": "drain and reset the GPU",
@@ -73,6 +79,16 @@ _ACTIONS: Final[Mapping[str, str]] = {
 }
 _OF_APPLICATIONS: Final = frozenset({"restart_app", "check_app", "ignore"})
 """XIDs with these actions are no fault of the GPU."""
+
+_PAST: Final = timedelta(hours=24)
+_PAST_AND_HEALTHY: Final = timedelta(hours=1)
+"""So old an XID is history; sooner where the driver says that nothing is to be done."""
+
+_FABRIC: Final[Mapping[str | None, str]] = {
+    "not_started": "registration with the NVSwitch fabric has not started",
+    "in_progress": "registration with the NVSwitch fabric is in progress",
+}
+"""Until it is completed NVLink cannot be used."""
 
 
 class Level(IntEnum):
@@ -110,10 +126,11 @@ def _findings(gpu: GpuItem, now: datetime | None) -> Iterator[Finding]:
         asked = _ACTIONS.get(gpu.recovery_action, f"take recovery action {gpu.recovery_action}")
         yield Finding(Level.FAILURE, "needs help", f"the driver asks to {asked}")
     for xid in gpu.xids:
-        yield _xid(xid, now)
+        yield _xid(xid, gpu, now)
     yield from _memory(gpu)
     yield from _links(gpu)
     yield from _clocks(gpu.clock_events or ())
+    yield from map(_left_out, gpu.left_out)
 
 
 def _unread(gpu: GpuItem) -> Finding:
@@ -122,23 +139,40 @@ def _unread(gpu: GpuItem) -> Finding:
     return Finding(level, word, f"{wording.words(gpu.reason)}: {reason(gpu.reason)}{which}")
 
 
-def _xid(xid: XidItem, now: datetime | None) -> Finding:
-    level = Level.NOTE if xid.action in _OF_APPLICATIONS else Level.FAILURE
+def _xid(xid: XidItem, gpu: GpuItem, now: datetime | None) -> Finding:
+    age = None if xid.last is None or now is None else now - xid.last
+    is_note = xid.action in _OF_APPLICATIONS or _is_past(age, gpu)
+    level = Level.NOTE if is_note else Level.FAILURE
     times = "" if xid.count == 1 else f", {xid.count:,} times"
     last = ""
-    if xid.last is not None and now is not None:
-        last = f"{', ' if xid.count == 1 else ', last '}{wording.age(max(0.0, (now - xid.last).total_seconds()))}"
+    if age is not None:
+        last = f"{', ' if xid.count == 1 else ', last '}{wording.age(max(0.0, age.total_seconds()))}"
     return Finding(
         level, f"XID {xid.xid}", f"XID {xid.xid}{times}{last}: {_ACTIONS.get(xid.action, wording.words(xid.action))}"
     )
 
 
+def _is_past(age: timedelta | None, gpu: GpuItem) -> bool:
+    if age is None:
+        return False
+    return age > (_PAST_AND_HEALTHY if gpu.recovery_action == "none" else _PAST)
+
+
+def _left_out(name: str) -> Finding:
+    what = "the whole GPU" if name == "*" else wording.words(name)
+    return Finding(Level.NOTE, "left out", f"{what} is left out for 10 min: NVML hung or crashed in it")
+
+
 def _memory(gpu: GpuItem) -> Iterator[Finding]:
+    if gpu.remapped_rows_failure:
+        yield Finding(Level.FAILURE, "memory", "bad memory could not be replaced: the GPU has to be exchanged")
     if gpu.ecc_uncorrected:
         errors = "error" if gpu.ecc_uncorrected == 1 else "errors"
         yield Finding(Level.WARNING, "ECC", f"{gpu.ecc_uncorrected:,} uncorrected memory {errors}")
     if gpu.remapped_rows_pending:
         yield Finding(Level.WARNING, "memory", "bad memory waits for a reset to be replaced")
+    if gpu.retired_pages_pending:
+        yield Finding(Level.WARNING, "memory", "bad memory waits for a reset to go out of use")
 
 
 def _links(gpu: GpuItem) -> Iterator[Finding]:
@@ -147,6 +181,8 @@ def _links(gpu: GpuItem) -> Iterator[Finding]:
         yield Finding(
             Level.WARNING, "NVLink", f"{gpu.nvlinks_down} of {gpu.nvlinks_up + gpu.nvlinks_down} NVLinks down"
         )
+    if gpu.fabric_state in _FABRIC:
+        yield Finding(Level.WARNING, "fabric", _FABRIC[gpu.fabric_state])
     # The generation goes down in idleness, the width does not.
     if gpu.pcie_width and gpu.pcie_max_width and gpu.pcie_width < gpu.pcie_max_width:
         yield Finding(Level.WARNING, "PCIe", f"PCIe x{gpu.pcie_width} of x{gpu.pcie_max_width}")

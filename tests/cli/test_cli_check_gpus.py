@@ -74,6 +74,31 @@ def test_serve_does_not_start_with_a_group_that_is_none(
     assert capsys.readouterr().err == f"slo-exporter: {slos}: {PROBLEM}\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("apiVersion: slo-exporter/v1", "is no JSON"),
+        ("", "a recording begins with a hello"),
+        ('{"fault":{"reason":"hang","call":"","code":0,"text":""}}', "a recording begins with a hello"),
+        ('{"hello":{"source":"nvml"}}', "lacks a field: it has source"),
+    ],
+)
+def test_what_is_replayed_is_a_recording(
+    tmp_path: Path, settings: Path, capsys: pytest.CaptureFixture[str], text: str, wrong: str
+) -> None:
+    """By its first line: file and line are named."""
+    settings.write_text("gpu: {source: replay, recording: gpus.jsonl}\n")
+    recording = tmp_path / "gpus.jsonl"
+
+    recording.write_text(text)
+    assert main(["check", str(settings)]) == 2
+    assert capsys.readouterr().err == (
+        f"{settings}: gpu.recording: {recording}, line 1: {wrong}; slo-exporter doctor --record writes one\n"
+    )
+    recording.write_text('{"hello":{"source":"nvml","pid":1}}\n')
+    assert main(["check", str(settings)]) == 0
+
+
 def test_the_source_of_gpus_is_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
     """What is wrong with it is said under its name."""
     assert main(["serve", "--gpu-source", "dcgm"]) == 2

@@ -1,7 +1,9 @@
 """`slo-exporter doctor`."""
 
 import json
+import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,12 @@ from stub_library import ANY, READINGS, Stub
 from slo_exporter.cli.doctor_rows import figure
 from slo_exporter.cli.main import main
 from slo_exporter.clock import SystemClock
-from slo_exporter.ingest.nvml.frame import Frame, Hello, Tier
+from slo_exporter.ingest.nvml.frame import Frame, Hello, Reason, Tier
 from slo_exporter.ingest.nvml.order import Order
 from slo_exporter.ingest.nvml.reading import container
 from slo_exporter.ingest.nvml.reading.quantities import Unit
-from slo_exporter.ingest.nvml.recordings.recorder import pseudonym
+from slo_exporter.ingest.nvml.recordings.draft import Draft
+from slo_exporter.ingest.nvml.recordings.recorder import Recorder, pseudonym
 from slo_exporter.ingest.nvml.survey import listening
 from slo_exporter.ingest.nvml.watch import messages
 from slo_exporter.ingest.nvml.watch.process import COMMAND
@@ -71,17 +74,19 @@ def test_it_reads_at_a_glance(stub: Stub, capsys: pytest.CaptureFixture[str]) ->
     rows = [re.sub(r" {2,}", "  ", line) for line in lines]
     for row in (
         "memory  1s  0  0  total 140.4 GiB, used 0 B, free 139.8 GiB, reserved 615.1 MiB",
-        "clock  1s  0  0  sm 1,515 MHz, memory 3,201 MHz, graphics 345 MHz, video 765 MHz",
+        "clock  1s  0  0  SM 1,515 MHz, memory 3,201 MHz, graphics 345 MHz, video 765 MHz",
         "clock events  1s  0  0  sw power cap",
-        "power instant  0.25s  0  0  700.0 W",
-        "ecc  10s  0  0  corrected volatile, uncorrected volatile, corrected aggregate, uncorrected aggregate: each 0",
+        "power, instant  0.25s  0  0  700.0 W",
+        "ECC  10s  0  0  corrected volatile, uncorrected volatile, corrected aggregate, uncorrected aggregate: each 0",
         "module power, retired pages  NotSupported: this GPU or its driver does not tell it",
         "The other GPU gives the same.",
     ):
         assert row in rows
-    assert any(row.startswith("gpm shares  1s  0  0  sm active 94.6%, tensor active 91.8%") for row in rows)
-    assert any(row.startswith("Reading one GPU takes 0.") for row in rows)
-    assert rows[-1].startswith("readable  2 GPUs can be read, at 0.")
+    assert any(row.startswith("GPM, one second  1s  0  0  SM active 94.6%, tensor active 91.8%") for row in rows)
+    assert any(row.startswith("CPU  ") and row.endswith("% busy since boot") for row in rows)
+    assert not any("observed" in row or "counter" in row or "_" in row for row in rows)
+    assert any(row.startswith("Reading one GPU takes at most 0.") for row in rows)
+    assert rows[-1].startswith("readable  2 GPUs can be read, for at most 0.")
 
 
 def test_a_narrow_terminal_cuts_no_number(
@@ -151,6 +156,7 @@ def test_a_machine_without_a_gpu_is_json_too(capsys: pytest.CaptureFixture[str])
     assert main(["doctor", "--json"]) == 3
     told = json.loads(capsys.readouterr().out)
     assert (told["verdict"], told["nvml"]["reason"], told["gpus"]) == ("absent", "no_library", [])
+    assert told["advice"] == {}
 
 
 def test_no_gpu_is_no_fault(stub: Stub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,8 +169,8 @@ def test_no_gpu_is_no_fault(stub: Stub, capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("call", "action", "said"),
     [
-        ("DeviceGetMarginTemperature", "segv", "crash in GPU 0, temperature margin: it was ended by SIGSEGV"),
-        ("DeviceGetMarginTemperature", "hang", "hang in GPU 0, temperature margin: it did not answer"),
+        ("DeviceGetMarginTemperature", "segv", "crash in temperature margin of GPU 0: it was ended by SIGSEGV"),
+        ("DeviceGetMarginTemperature", "hang", "hang in temperature margin of GPU 0: it did not answer"),
         (READINGS, "return 15", "1 of 2 GPUs well (GPU 0: lost)"),
         (READINGS, "return 16", "1 of 2 GPUs well (GPU 0: reset required)"),
     ],
@@ -177,6 +183,23 @@ def test_what_fails_is_told(stub: Stub, capsys: pytest.CaptureFixture[str], call
     assert said in output
     assert "reserved 615.1 MiB" in output
     assert output.splitlines()[-1].startswith("what to do")
+
+
+def test_each_thing_that_is_wrong_has_its_advice(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A call that hangs hides no GPU that is lost, nor who that is."""
+    monkeypatch.setenv("COLUMNS", "110")
+    stub.on(0, "DeviceGetTemperatureV", "hang").on(1, "DeviceGetNumaNodeId", "return 15")
+    assert main(["doctor"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3:5] == [
+        "  0  NVIDIA H200  GPU-5706c0de  00000000:1b:00.0  hang in temperature: it did not answer",
+        "  1  NVIDIA H200  GPU-5706c0de  00000000:23:00.0  lost: nvmlDeviceGetNumaNodeId answers GpuIsLost (15)",
+    ]
+    assert lines[-3] == "broken  0 of 2 GPUs well (GPU 0: hang, GPU 1: lost)"
+    assert lines[-2].startswith("what to do  hang: look for Xid 119")
+    assert lines[-1].startswith("what to do  lost: drain the machine")
 
 
 @pytest.mark.parametrize(
@@ -240,17 +263,63 @@ def test_a_recording_may_keep_who_is_who(stub: Stub, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("laptop")
-def test_without_gpus_nothing_is_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And it is said why."""
-    assert main(["doctor", "--record", str(tmp_path / "gpus.jsonl")]) == 3
-    assert "no library" in capsys.readouterr().err
+@pytest.mark.parametrize("before", [None, b"a good one"])
+def test_without_gpus_nothing_is_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], before: bytes | None
+) -> None:
+    """It is said why, as without --record; what was recorded before is left alone, and no empty file is left."""
+    file = tmp_path / "gpus.jsonl"
+    if before is not None:
+        file.write_bytes(before)
+    assert main(["doctor", "--record", str(file)]) == 3
+    assert capsys.readouterr().err.splitlines() == [
+        (
+            "slo-exporter: no NVIDIA driver and no GPU of NVIDIA here, which is normal: serve runs without; "
+            "gpu: {source: simulated} shows what GPUs would give"
+        ),
+        "nothing was recorded",
+    ]
+    assert [found.read_bytes() for found in tmp_path.iterdir()] == ([] if before is None else [before])
 
 
 def test_a_recording_ends_where_nvml_dies(stub: Stub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What came before is kept."""
+    """Before the first frame the recording of before stays."""
+    file = tmp_path / "gpus.jsonl"
+    file.write_bytes(b"a good one")
     stub.on(1, "DeviceGetPerformanceState", "abort")
-    assert main(["doctor", "--record", str(tmp_path / "gpus.jsonl")]) == 1
+    assert main(["doctor", "--record", str(file)]) == 1
     assert "crash in performance_state of GPU 1" in capsys.readouterr().err
+    assert file.read_bytes() == b"a good one"
+
+
+def test_what_was_recorded_before_nvml_dies_is_there(stub: Stub, tmp_path: Path) -> None:
+    """In the place of what was there."""
+    file = tmp_path / "gpus.jsonl"
+    file.write_bytes(b"an old one")
+
+    def tell(frames: int) -> None:
+        if frames == 1:
+            draft.keep()
+            stub.on(1, "DeviceGetPerformanceState", "abort")
+
+    with Draft(file) as draft:
+        recorded = Recorder(SystemClock(), 60, tell).record(draft.file)
+    assert recorded.fault is not None
+    assert recorded.fault.reason is Reason.CRASH
+    assert file.read_bytes().count(b'{"frame"') == recorded.frames >= 1
+    assert [found.name for found in tmp_path.glob(".gpus*")] == []
+
+
+def test_what_is_no_file_is_written_as_it_is(stub: Stub, tmp_path: Path) -> None:
+    """A device or a pipe is not replaced, and a link stays one."""
+    stub.load(0, "matmul")
+    link, file = tmp_path / "link", tmp_path / "file"
+    link.symlink_to(file)
+    for path in (link, Path(os.devnull)):
+        assert main(["doctor", "--record", str(path), "--seconds", "1"]) == 0
+    assert link.is_symlink()
+    assert file.read_bytes().startswith(b'{"hello"')
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,22 @@ def test_a_gpu_that_is_not_there_is_named_by_its_uuid(
     assert lines[4].split()[0] == "-"
 
 
+def test_what_is_as_bad_of_a_gpu_without_a_number_is_said_too(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A group names a GPU that is not there, while another one had an XID."""
+    xid = {("gpu_xid_errors_total", ("79", "reboot")): 1.0}
+    gpus = (gpu_views.healthy(3, changed=xid), replace(gpu_views.elsewhere(7), values={}), gpu_views.failed(1))
+    serving(serve, gpu_views.read(*gpus))
+    monkeypatch.setenv("COLUMNS", "90")
+    assert [line for line in shown(capsys) if line.startswith("GPU ")][1:] == [
+        f"GPU -  missing: expected, and not there ({gpu_views.uuid(7)})",
+        "GPU 1  lost: fell off the bus",
+        "GPU 1  XID 79, 5m 2s ago: reboot",
+        "GPU 3  XID 79: reboot",
+    ]
+
+
 def test_json_is_what_the_api_answers(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
     """Unchanged."""
     server = serving(serve, SIXTEEN)

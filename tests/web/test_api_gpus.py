@@ -60,8 +60,12 @@ def test_a_gpu_is_one_flat_object() -> None:
         "nvlinks_down": 2,
         "ecc_uncorrected": 3,
         "remapped_rows_pending": True,
+        "remapped_rows_failure": True,
+        "retired_pages_pending": True,
+        "fabric_state": "in_progress",
         "recovery_action": "drain_and_reset",
         "xids": [{"xid": 48, "action": "reset_gpu", "count": 2, "last": "2026-11-30T11:55:00Z"}],
+        "left_out": ["module_power"],
     }
 
 
@@ -70,9 +74,9 @@ def test_a_gpu_that_cannot_be_read_has_nulls() -> None:
     lost, untold = items(gpu_views.read(gpu_views.failed(0), gpu_views.untold(1, "hang")))
     assert (lost["up"], lost["reason"], untold["up"], untold["reason"]) == (False, "lost", None, "hang")
     assert lost["xids"] == [{"xid": 79, "action": "reboot", "count": 1, "last": "2026-11-30T11:55:00Z"}]
-    told = {"gpu", "uuid", "up", "reason", "groups", "xids"}
+    told = {"gpu", "uuid", "up", "reason", "groups", "xids", "left_out"}
     assert all(value is None for member, value in untold.items() if member not in told)
-    assert untold["groups"] == untold["xids"] == []
+    assert untold["groups"] == untold["xids"] == untold["left_out"] == []
 
 
 def test_an_idle_gpu_has_no_clock_events() -> None:
@@ -100,6 +104,25 @@ def test_a_recovery_action_is_a_word(number: int, word: str) -> None:
     """One that nobody knows yet is its number."""
     [gpu] = items(gpu_views.read(gpu_views.healthy(0, changed={("gpu_recovery_action", ()): float(number)})))
     assert gpu["recovery_action"] == word
+
+
+@pytest.mark.parametrize(
+    ("number", "word"), [(0, "not_supported"), (1, "not_started"), (3, "completed"), (-1, "-1"), (4, "4")]
+)
+def test_a_state_of_the_fabric_is_a_word(number: int, word: str) -> None:
+    """One that nobody knows yet is its number."""
+    [gpu] = items(gpu_views.read(gpu_views.healthy(0, changed={("gpu_fabric_state", ()): float(number)})))
+    assert gpu["fabric_state"] == word
+
+
+@pytest.mark.parametrize("member", ["remapped_rows_pending", "remapped_rows_failure", "retired_pages_pending"])
+def test_a_flag_is_true_false_or_null(member: str) -> None:
+    """What is not told is not false."""
+    found = [
+        items(gpu_views.read(gpu_views.healthy(0, changed={(f"gpu_{member}", ()): value})))[0][member]
+        for value in (1.0, 0.0, nan)
+    ]
+    assert found == [True, False, None]
 
 
 def test_odd_numbers_cost_nothing_else() -> None:

@@ -1,6 +1,7 @@
 """How GPUs read."""
 
 from dataclasses import replace
+from math import nan
 
 import gpu_views
 import pytest
@@ -29,11 +30,15 @@ def test_the_worst_is_said_first() -> None:
     assert texts(gpu_views.troubled()) == [
         "the driver asks to drain and reset the GPU",
         "XID 48, 2 times, last 5m 2s ago: reset the GPU",
+        "bad memory could not be replaced: the GPU has to be exchanged",
         "3 uncorrected memory errors",
         "bad memory waits for a reset to be replaced",
+        "bad memory waits for a reset to go out of use",
         "2 of 18 NVLinks down",
+        "registration with the NVSwitch fabric is in progress",
         "PCIe x8 of x16",
         "throttled by hardware slowdown, heat (driver)",
+        "module power is left out for 10 min: NVML hung or crashed in it",
     ]
 
 
@@ -49,6 +54,14 @@ def test_the_worst_is_said_first() -> None:
         (("gpu_recovery_action", ()), 9.0, "the driver asks to take recovery action 9"),
         (("gpu_xid_errors_total", ("999", "new_action")), 1.0, "XID 999: new action"),
         (("gpu_xid_errors_total", ("31", "check_app")), 1.0, "XID 31: check the application"),
+        (("gpu_xid_errors_total", ("154", "ignore")), 1.0, "XID 154: informational"),
+        (("gpu_fabric_state", ()), 0.0, ""),
+        (("gpu_fabric_state", ()), 1.0, "registration with the NVSwitch fabric has not started"),
+        (
+            ("slo_exporter_nvml_left_out", ("*",)),
+            1.0,
+            "the whole GPU is left out for 10 min: NVML hung or crashed in it",
+        ),
     ],
 )
 def test_what_one_value_means(key: tuple[str, tuple[str, ...]], value: float, text: str) -> None:
@@ -65,12 +78,39 @@ def test_what_one_value_means(key: tuple[str, tuple[str, ...]], value: float, te
         (("gpu_xid_errors_total", ("79", "reboot")), Level.FAILURE),
         (("gpu_clock_event_active", ("sw_power_cap",)), Level.NOTE),
         (("gpu_clock_event_active", ("hw_thermal",)), Level.WARNING),
+        (("gpu_remapped_rows_failure", ()), Level.FAILURE),
+        (("gpu_retired_pages_pending", ()), Level.WARNING),
+        (("gpu_fabric_state", ()), Level.WARNING),
+        (("slo_exporter_nvml_left_out", ("energy",)), Level.NOTE),
     ],
 )
 def test_what_happens_in_good_health_is_a_note(key: tuple[str, tuple[str, ...]], level: Level) -> None:
     """Errors of applications, and the power limit."""
     found = answer(gpu_views.read(gpu_views.healthy(changed={key: 1.0})), NOW_NS)
     assert gpu_wording.findings(found.items[0], found.as_of)[0].level is level
+
+
+@pytest.mark.parametrize(
+    ("hours", "recovery_action", "level"),
+    [
+        (0.9, 0.0, Level.FAILURE),
+        (1.1, 0.0, Level.NOTE),
+        (1.1, nan, Level.FAILURE),
+        (23.9, nan, Level.FAILURE),
+        (24.1, nan, Level.NOTE),
+    ],
+)
+def test_an_xid_of_the_past_is_a_note(hours: float, recovery_action: float, level: Level) -> None:
+    """After a day; after an hour where the driver says that nothing is to be done. Its count stays."""
+    changed = {
+        ("gpu_xid_errors_total", ("79", "reboot")): 2.0,
+        ("gpu_xid_last_timestamp_seconds", ("79",)): (NOW_NS - 0.4e9) / 1e9 - hours * 3600,
+        ("gpu_recovery_action", ()): recovery_action,
+    }
+    found = answer(gpu_views.read(gpu_views.healthy(changed=changed)), NOW_NS)
+    [xid] = gpu_wording.findings(found.items[0], found.as_of)
+    assert xid.level is level
+    assert xid.text.startswith("XID 79, 2 times, last ")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 import gpu_views
+import pytest
 from boards import LedgerBoard
 from builders import slo
 from busy import client_of
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 from slo_exporter.sli.condition import parse
 from slo_exporter.sli.indicator import Indicator, Selector
 from slo_exporter.slo.windows import Window
+from slo_exporter.web import gpu_wording
 
 
 def test_page_shows_what_runs(client: TestClient) -> None:
@@ -138,14 +140,22 @@ def test_gpus_are_shown_without_an_slo() -> None:
     seen = gpu_views.read(gpu_views.untold(), source="simulated", reason="hang", message="It hangs.")
     text = client_of(LedgerBoard(seen=seen)).get("/").text
     assert "No SLO is defined yet" in text
-    assert "1 x GPU, simulated" in text
+    assert '<p class="notice at-risk"><strong>simulated: these GPUs do not exist</strong></p>' in text
     assert '<p class="aside">It hangs.</p>' in text
+
+
+@pytest.mark.parametrize(("source", "is_marked"), [("nvml", False), ("simulated", True), ("replay", True)])
+def test_gpus_of_another_machine_or_of_none_are_marked(source: str, *, is_marked: bool) -> None:
+    """In the words of status; nobody takes a simulation for a machine."""
+    text = client_of(LedgerBoard(seen=gpu_views.read(gpu_views.healthy(), source=source))).get("/").text
+    assert ('<p class="notice at-risk">' in text) is is_marked
+    assert gpu_wording.SOURCES.get(source, "") in text
 
 
 def test_hostile_names_of_gpus_are_text() -> None:
     """Groups and messages come from elsewhere."""
     evil = "<script>alert(1)</script>"
-    seen = gpu_views.read(gpu_views.healthy(0, (evil,)), reason="hang", message=evil, source=evil)
+    seen = gpu_views.read(gpu_views.healthy(0, (evil,)), reason="hang", message=evil)
     text = client_of(LedgerBoard(seen=seen)).get("/").text
     assert "<script" not in text
-    assert text.count("&lt;script&gt;") == 3
+    assert text.count("&lt;script&gt;") == 2

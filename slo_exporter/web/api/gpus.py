@@ -1,6 +1,6 @@
 """GET /api/v1/gpus: what the GPUs of this host do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import isfinite
 from typing import Any, Final, TypeAlias
@@ -24,6 +24,9 @@ _RECOVERY_ACTIONS: Final = (
     *("recover_imex_domain", "reset_bus", "reboot_system"),
 )
 """By number: nvmlDeviceGpuRecoveryAction_t of nvml.h."""
+
+_FABRIC_STATES: Final = ("not_supported", "not_started", "in_progress", "completed")
+"""By number: NVML_GPU_FABRIC_STATE_* of nvml.h."""
 
 _NUMBERS: Final[Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]] = {
     "utilization": (("gpu_utilization_ratio", ()),),
@@ -55,6 +58,19 @@ _COUNTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "ecc_uncorrected": ("gpu_ecc_errors_total", ("uncorrected", "volatile")),
 }
 """Members that are whole."""
+
+_FLAGS: Final[Mapping[str, str]] = {
+    "remapped_rows_pending": "gpu_remapped_rows_pending",
+    "remapped_rows_failure": "gpu_remapped_rows_failure",
+    "retired_pages_pending": "gpu_retired_pages_pending",
+}
+"""Members that are true or false."""
+
+_WORDS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
+    "recovery_action": ("gpu_recovery_action", _RECOVERY_ACTIONS),
+    "fabric_state": ("gpu_fabric_state", _FABRIC_STATES),
+}
+"""Members that are one of several words, by number."""
 
 _OF_HOST: Final[Mapping[str, str]] = {
     "memory_total_bytes": "host_memory_total_bytes",
@@ -95,8 +111,11 @@ def _item(gpu: GpuView) -> GpuItem:
     numbers: dict[str, Any] = {
         member: next((values[key] for key in keys if key in values), None) for member, keys in _NUMBERS.items()
     }
-    counts = {member: _whole(values.get(key)) for member, key in _COUNTS.items()}
-    rows_pending = values.get(("gpu_remapped_rows_pending", ()))
+    counts: dict[str, Any] = {member: _whole(values.get(key)) for member, key in _COUNTS.items()}
+    flags: dict[str, Any] = {member: _flag(values.get((metric, ()))) for member, metric in _FLAGS.items()}
+    named: dict[str, Any] = {
+        member: _word(_whole(values.get((metric, ()))), words) for member, (metric, words) in _WORDS.items()
+    }
     return GpuItem(
         gpu=gpu.gpu if gpu.gpu >= 0 else None,
         uuid=gpu.uuid,
@@ -106,11 +125,12 @@ def _item(gpu: GpuView) -> GpuItem:
         reason=gpu.reason,
         groups=sorted(gpu.groups),
         clock_events=_clock_events(values),
-        remapped_rows_pending=None if rows_pending is None else bool(rows_pending),
-        recovery_action=_recovery_action(_whole(values.get(("gpu_recovery_action", ())))),
         xids=_xids(values),
+        left_out=[name for (name,) in _labelled(values, "slo_exporter_nvml_left_out")],
         **numbers,
         **counts,
+        **flags,
+        **named,
     )
 
 
@@ -132,10 +152,14 @@ def _clock_events(values: _Values) -> list[str] | None:
     return [reason for (reason,), flag in flags.items() if flag and reason != "idle"] if flags else None
 
 
-def _recovery_action(number: int | None) -> str | None:
+def _flag(value: float | None) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def _word(number: int | None, words: Sequence[str]) -> str | None:
     if number is None:
         return None
-    return _RECOVERY_ACTIONS[number] if 0 <= number < len(_RECOVERY_ACTIONS) else str(number)
+    return words[number] if 0 <= number < len(words) else str(number)
 
 
 def _xids(values: _Values) -> list[XidItem]:

@@ -21,10 +21,11 @@ class XidItem(Answer):
 class GpuItem(Answer):
     """One GPU as it is now."""
 
-    gpu: int | None = Field(
-        description="Index of NVML, which may change with a reboot; null where only the UUID is known."
+    gpu: int | None = Field(description="Index of NVML, which may change with a reboot; null where it was never seen.")
+    uuid: str = Field(
+        description="The name that never changes; empty where the GPU never answered; its PCI bus id where gpu.groups "
+        "names it so and it was never seen."
     )
-    uuid: str = Field(description="The name that never changes; empty where the GPU never answered.")
     name: str | None = Field(examples=["NVIDIA H200"])
     pci_bus_id: str | None = Field(examples=["00000000:18:00.0"])
     up: bool | None = Field(description="false once it failed, null while nobody can tell.")
@@ -66,11 +67,25 @@ class GpuItem(Answer):
     nvlinks_down: int | None = Field(description="A link without a peer is down too.")
     ecc_uncorrected: int | None = Field(description="Memory errors since the driver was loaded.")
     remapped_rows_pending: bool | None = Field(description="Memory waits for a reset to be replaced by spare rows.")
+    remapped_rows_failure: bool | None = Field(
+        description="Memory could not be replaced by spare rows: the GPU has to be exchanged."
+    )
+    retired_pages_pending: bool | None = Field(
+        description="Memory waits for a reset to go out of use; of GPUs before Ampere."
+    )
+    fabric_state: str | None = Field(
+        description="Registration with the NVSwitch fabric: not_supported, not_started, in_progress or completed; its "
+        "number where this list does not know it."
+    )
     recovery_action: str | None = Field(
         description="What the driver asks for: none, reset, reboot, drain_p2p, drain_and_reset, recover_imex_domain, "
         "reset_bus or reboot_system; its number where this list does not know it."
     )
     xids: list[XidItem] = Field(description="Those that came, by number.")
+    left_out: list[str] = Field(
+        description="What is not read for 10 min, since NVML hung or crashed in it; * for the whole GPU.",
+        examples=[["energy"]],
+    )
 
 
 class HostAnswer(Answer):

@@ -9,14 +9,15 @@ GPU_HEALTH: Final = (
     counter(
         "gpu_xid_errors_total",
         "Errors that the driver reported since the start, by XID and what NVIDIA says to do: restart_app, check_app, "
-        "reset_gpu, reboot, contact_support, ignore. Critical ones are there from the start, at 0.",
+        "reset_gpu, reboot, contact_support, ignore. Critical are reset_gpu, reboot and contact_support; those that "
+        "NVIDIA lists are there from the start, at 0. Kept while the GPU is down.",
         *GPU,
         "xid",
         "action",
     ),
     gauge(
         "gpu_xid_last_timestamp_seconds",
-        "When the driver reported an XID last; seconds since 1970. Absent before the first.",
+        "When the driver reported an XID last; seconds since 1970. Absent before the first; kept while it is down.",
         *GPU,
         "xid",
     ),

@@ -13,16 +13,23 @@ GPUS: Final = (
     info(
         "gpu_info",
         "Which GPU it is. An empty label is one that this GPU does not tell. The label gpu is the index of NVML, which "
-        "may change with a reboot; uuid never does.",
+        "may change with a reboot; uuid never does. Kept while the GPU is down; absent of one that was never seen.",
         *GPU,
         *("pci_bus_id", "name", "architecture", "compute_capability", "serial", "vbios", "driver", "cuda"),
         *("minor", "module", "numa"),
     ),
-    info("gpu_group_info", "Which groups of the setting gpu.groups a GPU is in: what it serves.", "group", *GPU),
+    info(
+        "gpu_group_info",
+        "Which groups of the setting gpu.groups a GPU is in: what it serves. Kept while the GPU is down.",
+        "group",
+        *GPU,
+    ),
     gauge(
         "gpu_up",
         "1 while the GPU can be read, else 0; what is measured of it is absent then. The reason says whether it failed "
-        "(lost, reset_required, missing, unknown) or nobody can tell.",
+        "(lost, reset_required, missing, unknown) or nobody can tell. With the state the label changes, and with it "
+        "the series: alert on max without (reason) (gpu_up) == 0. Of a GPU that gpu.groups names and that was never "
+        "seen uuid is the UUID or PCI bus id written there.",
         *GPU,
         "reason",
     ),

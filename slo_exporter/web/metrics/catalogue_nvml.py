@@ -2,12 +2,14 @@
 
 from typing import Final
 
+from slo_exporter.web.metrics.catalogue_gpus import GPU
 from slo_exporter.web.metrics.metric import counter, gauge, info
 
 NVML: Final = (
     gauge(
         "slo_exporter_nvml_up",
-        "1 while GPUs are read, else 0, as on a machine without a GPU; slo_exporter_nvml_info says why.",
+        "1 while GPUs are read, else 0, as on a machine without a GPU; slo_exporter_nvml_info says why. Absent with "
+        "gpu.source off.",
     ),
     info(
         "slo_exporter_nvml_info",
@@ -19,8 +21,15 @@ NVML: Final = (
     counter("slo_exporter_nvml_frames_total", "Readings of all GPUs, one a second."),
     counter(
         "slo_exporter_nvml_restarts_total",
-        "Times the process that reads GPUs was replaced, by reason.",
+        "Times the process that reads GPUs was replaced, by reason. Tries on a host without the library or the driver "
+        "are not counted.",
         "reason",
+    ),
+    gauge(
+        "slo_exporter_nvml_left_out",
+        "1 while a capability of a GPU is not read, for 10 min, since NVML hung or crashed in it; * is the whole GPU.",
+        *GPU,
+        "capability",
     ),
     gauge(
         "slo_exporter_nvml_stuck_children",

@@ -45,7 +45,7 @@ class Strip:
 
     names: str
     source: str
-    """How they are read, where it is not NVML."""
+    """That they are not those of this machine, where they are not."""
     message: str
     """Why they cannot be read; empty when all is well."""
     rows: Sequence[GpuRow]
@@ -57,7 +57,7 @@ def strip(found: GpuList) -> Strip | None:
         return None
     return Strip(
         names=gpu_wording.names(found.items),
-        source="" if found.source == "nvml" else found.source,
+        source=gpu_wording.SOURCES.get(found.source, ""),
         message="" if found.reason == "ok" else found.message or gpu_wording.reason(found.reason),
         rows=[_row(gpu, found.as_of) for gpu in found.items],
     )

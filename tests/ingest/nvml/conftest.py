@@ -8,12 +8,6 @@ from stub_bench import Bench
 from stub_library import Stub
 
 
-@pytest.fixture(scope="session")
-def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A libnvidia-ml.so.1 of our own, built once."""
-    return stub_library.build(tmp_path_factory.mktemp("nvml"))
-
-
 @pytest.fixture
 def stub(nvml_library: Path, tmp_path: Path) -> Stub:
     """Two H200s in good health, until told otherwise."""

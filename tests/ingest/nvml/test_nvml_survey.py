@@ -156,6 +156,25 @@ def test_a_gpu_that_fails_hides_no_other(here: Stub, code: int, reason: Reason) 
     assert found.fault is None
 
 
+@pytest.mark.parametrize("action", ["return 15", "hang"])
+def test_a_gpu_that_fails_while_it_is_opened_says_who_it_is(here: Stub, action: str) -> None:
+    """Its UUID and where it is are asked first."""
+    here.on(1, "DeviceGetName", action)
+    found = Examiner(SystemClock(), starting_s=2 * _SOON_S, reading_s=_SOON_S).examine()
+    gpu = found.gpus[1]
+    assert gpu.reason is (Reason.HANG if action == "hang" else Reason.LOST)
+    assert gpu.uuid == "GPU-5706c0de-0000-4000-8000-000000000002"
+    assert gpu.info == {"pci_bus_id": "00000000:23:00.0"}
+
+
+def test_a_start_may_take_longer_than_a_reading(here: Stub) -> None:
+    """Of NVML, and of a GPU."""
+    here.on(ANY, "Init*", f"slow {_SOON_S * 1600:.0f}").on(0, "DeviceGetHandleByIndex_v2", f"slow {_SOON_S * 1600:.0f}")
+    found = examine()
+    assert not found.accidents
+    assert found.gpus[0].reason is Reason.OK
+
+
 def test_a_container_that_lost_its_gpus_is_recognised(here: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every GPU answers Unknown to everything."""
     monkeypatch.setattr(container, "is_inside", lambda: True)

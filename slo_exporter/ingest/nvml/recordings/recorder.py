@@ -46,7 +46,7 @@ class Recorder:
 
     Args:
         seconds: how long.
-        told: is called after each frame with how many there are.
+        told: is called after each frame is written, with how many there are.
         with_identity: leave UUIDs and serial numbers as they are.
         command: runs the child, without the order.
     """
@@ -91,9 +91,9 @@ class Recorder:
                     into.write(line + b"\n")
                 case Frame(gpus=gpus):
                     into.write(self._written(line))
+                    into.flush()  # whatever ends us, what came before is there
                     self._frames, self._gpus = self._frames + 1, max(self._gpus, len(gpus))
                     self._told(self._frames)
-        into.flush()
         return None
 
     def _lines(self, child: Listening) -> Iterator[bytes]:

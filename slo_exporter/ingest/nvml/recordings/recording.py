@@ -44,6 +44,8 @@ def said(line: bytes) -> Hello | Frame | Fault:
         plain = json.loads(line.decode(), parse_constant=_refuse)
     except RecursionError:
         raise ValueError("is nested too deeply") from None
+    except (UnicodeDecodeError, json.JSONDecodeError):
+        raise ValueError("is no JSON") from None
     if not isinstance(plain, dict) or len(plain) != 1 or not plain.keys() <= _MESSAGES.keys():
         raise ValueError("is neither hello, frame nor fault")
     ((name, body),) = plain.items()

@@ -26,7 +26,7 @@ _COUNTER: Final = "_total"
 """How names of counters end."""
 
 
-class _RecordingError(Exception):
+class RecordingError(Exception):
     """Something in the file is wrong; says where and what."""
 
 
@@ -44,7 +44,7 @@ def run(
     """
     try:
         _play(order, write, wait, clock)
-    except _RecordingError as error:
+    except RecordingError as error:
         write(Fault(Reason.EXIT, "replay", 0, str(error)))
 
 
@@ -52,7 +52,7 @@ def _play(
     order: Order, write: Callable[[Hello | Frame | Fault], object], wait: Callable[[float], bool], clock: Clock
 ) -> None:
     lasting = _Lasting()
-    write(_hello(order.recording))
+    write(replace(hello(order.recording), source="replay", pid=os.getpid()))
     due_ns = clock.monotonic_ns()
     while True:
         for said in _after_hello(order.recording):
@@ -68,11 +68,17 @@ def _play(
         lasting.begin_again()
 
 
-def _hello(path: str) -> Hello:
+def hello(path: str) -> Hello:
+    """
+    Read the first line of a recording: who was recorded.
+
+    Raises:
+        RecordingError: it is no recording.
+    """
     first = next(_lines(path), None)
     if not isinstance(first, Hello):
-        raise _RecordingError(f"{path}, line 1: a recording begins with a hello")
-    return replace(first, source="replay", pid=os.getpid())
+        raise RecordingError(f"{path}, line 1: a recording begins with a hello")
+    return first
 
 
 def _after_hello(path: str) -> Iterator[Frame | Fault]:
@@ -81,12 +87,12 @@ def _after_hello(path: str) -> Iterator[Frame | Fault]:
         if number == 1:
             continue
         if isinstance(said, Hello):
-            raise _RecordingError(f"{path}, line {number}: a second hello")
+            raise RecordingError(f"{path}, line {number}: a second hello")
         if isinstance(said, Frame) and not SHORTEST_S <= said.seconds <= LONGEST_S:
-            raise _RecordingError(f"{path}, line {number}: a frame of {said.seconds} s")
+            raise RecordingError(f"{path}, line {number}: a frame of {said.seconds} s")
         yield said
     if number == 1:
-        raise _RecordingError(f"{path}, line 1: nothing but a hello")
+        raise RecordingError(f"{path}, line 1: nothing but a hello")
 
 
 def _lines(path: str) -> Iterator[Hello | Frame | Fault]:
@@ -97,9 +103,9 @@ def _lines(path: str) -> Iterator[Hello | Frame | Fault]:
             for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), 1):  # noqa: B007 - told below
                 yield recording.said(line)
     except OSError as error:
-        raise _RecordingError(f"{path} cannot be read: {error.strerror}") from None
+        raise RecordingError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise _RecordingError(f"{path}, line {number}: {error}") from None
+        raise RecordingError(f"{path}, line {number}: {error}") from None
 
 
 def _now(frame: Frame, lasting: "_Lasting", now_ns: int, *, processes: bool) -> Frame:

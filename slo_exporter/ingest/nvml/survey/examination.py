@@ -75,6 +75,8 @@ class Examined:
     info: Mapping[str, str] = field(default_factory=dict)
     reason: Reason = Reason.STARTING
     """`Reason.OK` where it can be read."""
+    call: str = ""
+    """In which it hung or died."""
     text: str = ""
     capabilities: dict[str, Found] = field(default_factory=dict)
 
@@ -99,7 +101,7 @@ class Examiner:
 
     Args:
         command: makes a survey, without the order.
-        starting_s: how long NVML may take to start.
+        starting_s: how long NVML, or a GPU, may take to start.
         reading_s: how long one reading may take.
     """
 
@@ -136,18 +138,24 @@ class Examiner:
         order = Order(frames_fd=-1, note_fd=-1, processes=True, without=tuple(self._without))
         with Listening(self._command, order, self._clock) as child:
             try:
-                patience_s = self._starting_s
-                while (line := child.line(patience_s)) is not None:
+                while (line := self._line(child)) is not None:
                     said = _decode(line)
                     _book(found, said)
                     if isinstance(said, Done | Fault):
                         return None
-                    patience_s = self._starting_s if isinstance(said, Library | Opened) else self._reading_s
             except SilentError:
                 return self._hung(child)
             except GarbageError as error:
                 return Accident(Reason.GARBAGE, None, "", str(error))
             return _died(child.exit_code(self._reading_s), child.under_way())
+
+    def _line(self, child: Listening) -> bytes | None:
+        try:
+            return child.line(self._reading_s)
+        except SilentError:
+            if not _is_starting(child.under_way()):
+                raise
+            return child.line(self._starting_s - self._reading_s)
 
     def _hung(self, child: Listening) -> Accident:
         where, pid = child.under_way(), child.pid
@@ -164,6 +172,11 @@ class Examiner:
         again = any(gpu == accident.gpu for gpu, _ in self._without)
         self._without.append((accident.gpu, WHOLE if again or accident.call == OPENING else accident.call))
         return True
+
+
+def _is_starting(where: tuple[int, str] | None) -> bool:
+    """Whether what is under way is no reading of a GPU, and may take longer."""
+    return where is None or where[0] == NOWHERE or where[1] == OPENING
 
 
 def _decode(line: bytes) -> _Said:
@@ -233,7 +246,7 @@ def _judge(found: Examination) -> None:
     for accident in found.accidents:
         gpu = found.gpus.setdefault(accident.gpu, Examined(accident.gpu)) if accident.gpu is not None else None
         if gpu is not None and gpu.reason in {Reason.OK, Reason.STARTING}:
-            gpu.reason, gpu.text = accident.reason, f"in {accident.call}: {accident.text}"
+            gpu.reason, gpu.call, gpu.text = accident.reason, accident.call, accident.text
     gpus = found.gpus.values()
     are_unknown = bool(gpus) and all(gpu.reason is Reason.UNKNOWN for gpu in gpus)
     if are_unknown and found.fault is None and container.is_inside():

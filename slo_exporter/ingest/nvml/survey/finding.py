@@ -28,7 +28,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A GPU answers."""
+    """A GPU answers: who it is, as far as it told by then."""
 
     gpu: int
     uuid: str

@@ -23,10 +23,11 @@ from slo_exporter.ingest.nvml.driver.codes import Behaviour, NvmlError
 from slo_exporter.ingest.nvml.driver.library import Nvml
 from slo_exporter.ingest.nvml.frame import Sample
 from slo_exporter.ingest.nvml.note import NOTHING, NOWHERE, Note, written
-from slo_exporter.ingest.nvml.reading import faults, identity
+from slo_exporter.ingest.nvml.reading import death, faults, identity
 from slo_exporter.ingest.nvml.reading.capabilities import CAPABILITIES
 from slo_exporter.ingest.nvml.reading.device import OPENING, WHOLE
 from slo_exporter.ingest.nvml.reading.gpu import Gpu, Pulse
+from slo_exporter.ingest.nvml.reading.identity import Identity
 from slo_exporter.ingest.nvml.reading.quantities import is_plausible
 from slo_exporter.ingest.nvml.survey.finding import (
     XID_EVENTS,
@@ -107,21 +108,28 @@ class Survey:
                 yield opened
 
     def _open(self, index: int) -> Gpu | None:
+        """Say who it is as soon as it is known, and again when all of it is: it may fail or hang in between."""
         self._note.put(written(index, OPENING))
+        who = Identity()
         try:
-            gpu = identity.open_gpu(self._nvml, index)
+            gpu = identity.open_gpu(self._nvml, index, who)
             gpu.lists_processes = self._asked.processes
-            self._say.write(line(Opened(index, gpu.uuid, identity.info(gpu))))
+            self._say.write(line(Opened(index, who.uuid, who.info)))
+            identity.describe(gpu, who)
         except NvmlError as error:
-            self._shut(index, error)
+            self._shut(index, error, who)
             return None
+        self._say.write(line(Opened(index, who.uuid, who.info)))
         return gpu
 
-    def _shut(self, index: int, error: NvmlError) -> None:
+    def _shut(self, index: int, error: NvmlError, who: Identity | None = None) -> None:
         if codes.behaviour(error.code) is Behaviour.FAULT:
             raise error
         self._gone.add((index, WHOLE))
-        self._say.write(line(Shut(index, codes.reason_of_gpu(error.code), str(error))))
+        if who is not None and (who.uuid or who.info):
+            self._say.write(line(Opened(index, who.uuid, who.info)))
+        text = f"{error.call} answers {codes.name(error.code)} ({error.code})"
+        self._say.write(line(Shut(index, codes.reason_of_gpu(error.code), text)))
 
     def _wait(self) -> bool:
         """Let some time pass; False when whoever asked is gone."""
@@ -211,6 +219,7 @@ def _cpu_us() -> float:
 
 def main(arguments: Sequence[str]) -> int:
     """Survey as the order in *arguments* says; the exit code."""
+    death.follow_parent()
     asked = order.read(arguments[0])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asked stops us
     os.dup2(2, 1)  # what a library prints must not pass for a finding
