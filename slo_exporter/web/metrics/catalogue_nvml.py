@@ -27,7 +27,7 @@ NVML: Final = (
     ),
     gauge(
         "slo_exporter_nvml_left_out",
-        "1 while a capability of a GPU is not read, for 10 min, since NVML hung or crashed in it; * is the whole GPU.",
+        "1 while a capability of a GPU is left out, for 10 min or an hour, since NVML hung or crashed in it; * is the whole GPU.",
         *GPU,
         "capability",
     ),
@@ -54,6 +54,6 @@ NVML: Final = (
     ),
     counter(
         "slo_exporter_gpu_records_dropped_total",
-        "Seconds of GPUs that GPU SLOs did not get, because they could not be kept up with.",
+        "Seconds of GPUs that are in no GPU SLO: too many while the database was away, or of a clock that was set.",
     ),
 )

@@ -19,6 +19,7 @@ from slo_exporter.ingest.nvml.reading import identity
 from slo_exporter.ingest.nvml.reading.capabilities import BY_NAME
 from slo_exporter.ingest.nvml.reading.device import Device
 from slo_exporter.ingest.nvml.reading.gpu import Gpu
+from slo_exporter.ingest.nvml.reading.identity import Identity
 from slo_exporter.ingest.nvml.reading.poller import Poller
 from slo_exporter.ingest.nvml.reading.rhythm import PERIOD_NS
 from slo_exporter.ingest.nvml.reading.xid_events import XidEvents
@@ -49,7 +50,7 @@ class Bench:
     def opened(self, index: int = 0) -> Gpu:
         """A GPU of an initialised library."""
         self.nvml.open()
-        return identity.open_gpu(self.nvml, index)
+        return identity.open_gpu(self.nvml, index, Identity())
 
     def step(self, seconds: float) -> None:
         """Let time pass, for the stub too."""

@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from builders import ManualClock
@@ -8,6 +8,8 @@ from slo_exporter.ingest.host.processes import ProcessUse
 from slo_exporter.ingest.nvml.book import shapes, told
 from slo_exporter.ingest.nvml.book.book import GpuBook
 from slo_exporter.ingest.nvml.frame import Calls, Process, Reason, Tier, Xid
+from slo_exporter.ingest.nvml.note import NOWHERE
+from slo_exporter.sli.gpus import WHOLE
 from slo_exporter.web.metrics.catalogue import CATALOGUE
 
 UTILIZATION = "gpu_utilization_ratio"
@@ -131,14 +133,82 @@ def test_a_gpu_left_out_as_a_whole_is_down_for_what_it_did() -> None:
     """Whether the child lists it or not."""
     bench = Bench()
     bench.see(reading(0), reading(1))
-    bench.book.left_out({1: Reason.HANG})
+    bench.book.left_out({1: Reason.HANG}, [(1, "*")])
     for gpus in ([reading(0)], [reading(0), lost(1, Reason.UNKNOWN)]):
         bench.see(*gpus)
         assert bench.samples("gpu_up") == {(*ZERO, "ok"): 1.0, (*ONE, "hang"): 0.0}
         assert bench.book.gpus()[1].is_up is False
-    bench.book.left_out({})
+    bench.book.left_out({}, ())
     bench.see(reading(0), reading(1))
     assert bench.samples("gpu_up") == {(*ZERO, "ok"): 1.0, (*ONE, "ok"): 1.0}
+
+
+def test_what_is_left_out_of_a_gpu_is_told_until_it_is_read_again() -> None:
+    """Of the GPU at that index, be it up or down; what is on no one GPU is left out of each."""
+    bench = Bench()
+    bench.see(reading(0), reading(1))
+    bench.book.left_out({}, [(NOWHERE, "xid_events"), (1, "energy")])
+    bench.see(reading(0), lost(1))
+    marks = {(*ZERO, "xid_events"): 1.0, (*ONE, "energy"): 1.0, (*ONE, "xid_events"): 1.0}
+    assert bench.samples("slo_exporter_nvml_left_out") == marks
+    assert bench.samples("gpu_up") == {(*ZERO, "ok"): 1.0, (*ONE, "lost"): 0.0}
+    bench.book.left_out({}, ())
+    assert bench.samples("slo_exporter_nvml_left_out") == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "label"),
+    [("GpuIsLost", "gpu_is_lost"), ("VgpuEccNotSupported", "vgpu_ecc_not_supported"), ("Code1234", "code1234")],
+)
+def test_codes_are_in_snake_case_as_all_label_values(code: str, label: str) -> None:
+    """NVML's own names are not."""
+    bench = Bench()
+    bench.see(calls={"energy": Calls(1, 0.5, {code: 1})})
+    assert bench.samples("slo_exporter_nvml_errors_total") == {("energy", label): 1.0}
+
+
+def test_gpu_info_stays_while_the_gpu_is_down() -> None:
+    """Which GPU it is, is no reading; also when nothing is read, or it is gone."""
+    bench = Bench()
+    bench.see(reading(0, info={"name": "NVIDIA H200"}))
+    before = bench.samples("gpu_info")
+    for gpus in ([lost(0)], []):
+        bench.see(*gpus)
+        assert bench.samples("gpu_info") == before != {}
+    bench.clock.forward(5)
+    assert bench.samples("gpu_info") == before
+
+
+def test_gpus_that_are_named_by_bus_id_and_never_come_are_missing() -> None:
+    """Each is expected, under what names it; its identity is not made up."""
+    bench = Bench(groups={"chat": ["00000000:04:00.0", "00000000:05:00.0"]})
+    bench.see(reading(0, info={"pci_bus_id": "00000000:06:00.0"}))
+    assert bench.samples("gpu_up") == {
+        ("", "00000000:04:00.0", "missing"): 0.0,
+        ("", "00000000:05:00.0", "missing"): 0.0,
+        (*ZERO, "ok"): 1.0,
+    }
+    assert set(bench.samples("gpu_group_info")) == {
+        ("chat", "", "00000000:04:00.0"),
+        ("chat", "", "00000000:05:00.0"),
+    }
+    assert [gpu.info.get("pci_bus_id") for gpu in bench.book.gpus()][:2] == ["00000000:04:00.0", "00000000:05:00.0"]
+    assert {labels[:2] for labels in bench.samples("gpu_info")} == {ZERO}
+    assert bench.samples("slo_exporter_gpus") == {("expected",): 3.0, ("seen",): 1.0}
+    assert bench.rows("up") == [(1, -1, 0), (1, -1, 0), (1, 0, WHOLE)]
+
+
+@pytest.mark.parametrize("names", [["0000:04:00.0"], ["00000000:04:00.0", "GPU-aaaa"], ["00000000:04:00.0", "0"]])
+def test_a_gpu_that_is_named_by_bus_id_and_comes_is_one(names: Sequence[str]) -> None:
+    """However else it is named; it keeps its own name when it falls off the bus."""
+    bench = Bench(groups={"chat": names})
+    bench.see(reading(0))
+    bench.see(reading(0, info={"pci_bus_id": "00000000:04:00.0"}))
+    bench.see(reading(0))
+    assert bench.samples("gpu_up") == {(*ZERO, "ok"): 1.0}
+    assert set(bench.samples("gpu_group_info")) == {("chat", *ZERO)}
+    bench.see()
+    assert bench.samples("gpu_up") == {(*ZERO, "missing"): 0.0}
 
 
 def test_only_the_gpu_in_whose_call_nvml_hung_is_known_to_be_down() -> None:
@@ -181,10 +251,10 @@ def test_the_costs_of_calls_add_up() -> None:
     """Calls, their seconds, and errors by code; names are bounded."""
     bench = Bench()
     for _ in range(2):
-        bench.see(calls={"energy": Calls(2, 0.5, {"NOT_SUPPORTED": 1})}, refused={UTILIZATION: 3})
+        bench.see(calls={"energy": Calls(2, 0.5, {"NotSupported": 1})}, refused={UTILIZATION: 3})
     assert bench.samples("slo_exporter_nvml_calls_total") == {("energy",): 4.0}
     assert bench.samples("slo_exporter_nvml_call_seconds_total") == {("energy",): 1.0}
-    assert bench.samples("slo_exporter_nvml_errors_total") == {("energy", "NOT_SUPPORTED"): 2.0}
+    assert bench.samples("slo_exporter_nvml_errors_total") == {("energy", "not_supported"): 2.0}
     assert bench.samples("slo_exporter_nvml_values_refused_total") == {(UTILIZATION,): 6.0}
     bench.see(calls={f"call_{number}": Calls(1, 0.0) for number in range(1000)})
     assert len(bench.samples("slo_exporter_nvml_calls_total")) == 257
@@ -214,6 +284,7 @@ def test_every_metric_stands_in_the_catalogue_with_its_labels() -> None:
         assert len(catalogue[metric]) == 2 + labels
     assert catalogue["gpu_info"] == ("gpu", "uuid", *told.INFO_LABELS)
     bench = Bench(groups={"chat": ["0"]}, uses=lambda pids: {pid: ProcessUse("python", 1.0, 1) for pid in pids})
+    bench.book.left_out({}, [(0, "energy")])
     bench.see(
         reading(info={"name": "H200"}, processes=[Process(7, 1, 0.5)], xids=[Xid(13, 1)]),
         calls={"energy": Calls(1, 0.1, {"UNKNOWN": 1})},
@@ -241,3 +312,27 @@ def test_the_age_of_the_newest_frame_is_told() -> None:
     assert bench.samples("slo_exporter_nvml_frame_age_seconds") == {(): 2.0}
     assert bench.samples(UTILIZATION) == {ZERO: 0.5}
     assert bench.book.source().driver == HELLO.driver
+
+
+def test_a_gpu_that_hangs_before_it_was_ever_seen_is_told() -> None:
+    """By its index; it is the one that tells its UUID there later."""
+    bench = Bench(groups={"chat": ["1"], "other": ["0"]})
+    bench.book.fault(Reason.HANG, "", 3)
+    bench.book.left_out({3: Reason.HANG}, [(3, "*")])
+    assert bench.samples("gpu_up")["3", "", "hang"] == 0.0
+    bench.see(reading(0), reading(1))
+    assert bench.samples("gpu_up")["3", "", "hang"] == 0.0
+    assert bench.samples("slo_exporter_gpus") == {("expected",): 3.0, ("seen",): 3.0}
+    assert [gpu.is_up for gpu in bench.book.gpus()] == [True, True, False]
+    bench.book.left_out({}, ())
+    bench.see(reading(0), reading(1), reading(3))
+    assert bench.samples("gpu_up") == {(*ZERO, "ok"): 1.0, (*ONE, "ok"): 1.0, ("3", "GPU-dddd", "ok"): 1.0}
+
+
+@pytest.mark.parametrize("index", [-7, 5000])
+def test_a_note_of_an_index_that_cannot_be_makes_no_gpu(index: int) -> None:
+    """A child that goes mad may have written anything."""
+    bench = Bench()
+    bench.book.fault(Reason.CRASH, "", index)
+    bench.book.left_out({index: Reason.CRASH}, [(index, "*")])
+    assert bench.book.gpus() == []

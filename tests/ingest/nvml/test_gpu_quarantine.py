@@ -81,6 +81,17 @@ def test_a_minute_of_frames_forgets_the_past() -> None:
     assert backoff.start_at_ns == 161 * SECOND_NS
 
 
+def test_a_cause_that_is_left_out_costs_the_shortest_pause() -> None:
+    """However many failed before; and it does not lengthen the next."""
+    backoff = Backoff()
+    backoff.failed(0)
+    backoff.failed(0)
+    backoff.failed(0, is_cause_left_out=True)
+    assert backoff.start_at_ns == SECOND_NS
+    backoff.failed(0)
+    assert backoff.start_at_ns == 4 * SECOND_NS
+
+
 def test_a_gpu_that_cannot_be_opened_is_left_out_at_once() -> None:
     """There is nothing else to read of it."""
     quarantine = Quarantine()
@@ -101,4 +112,72 @@ def test_what_nothing_can_be_read_without_is_not_left_out(call: str) -> None:
     """It is tried again, after a pause."""
     quarantine = Quarantine()
     assert quarantine.blame(NOWHERE, call, Reason.CRASH, 0) is None
+    assert quarantine.without() == ()
+
+
+def test_a_gpu_that_cannot_be_opened_again_is_left_out_for_an_hour() -> None:
+    """Each try costs the others a gap; a day later it is the first time again."""
+    quarantine = Quarantine()
+    now_ns = 0
+    for minutes in (10, 60, 60):
+        quarantine.blame(1, device.OPENING, Reason.HANG, now_ns)
+        assert not quarantine.expire(now_ns + minutes * MINUTE_NS - 1)
+        now_ns += minutes * MINUTE_NS
+        assert quarantine.expire(now_ns)
+    now_ns += 24 * 60 * MINUTE_NS
+    quarantine.blame(1, device.OPENING, Reason.HANG, now_ns)
+    assert quarantine.expire(now_ns + 10 * MINUTE_NS)
+
+
+ALL = {0: "A", 1: "B", 2: "C"}
+
+
+def test_what_is_left_out_stays_while_gpus_are_where_they_were() -> None:
+    """Also when one of them does not tell its UUID, since it fails."""
+    quarantine = Quarantine()
+    assert not quarantine.see(ALL)
+    quarantine.blame(1, device.OPENING, Reason.HANG, 0)
+    for places in ({0: "A", 2: "C"}, {0: "", 2: "C"}, {0: "A", 2: "C", 3: "D"}):
+        assert not quarantine.see(places)
+    assert quarantine.without() == ((1, device.WHOLE),)
+
+
+def test_a_gpu_is_not_left_out_for_one_that_had_its_number() -> None:
+    """A is left out and falls off the bus: B is 0 now, and would never be seen."""
+    quarantine = Quarantine()
+    quarantine.see(ALL)
+    quarantine.blame(0, device.OPENING, Reason.HANG, 0)
+    assert not quarantine.see({1: "B", 2: "C"})
+    assert quarantine.see({1: "C"})
+    assert quarantine.without() == ()
+    assert not quarantine.see({0: "B", 1: "C"})
+
+
+def test_the_last_gpu_but_one_that_is_left_out_hides_no_other() -> None:
+    """Of two, A is left out and gone: what is gone shows that numbers may have changed; but only once."""
+    quarantine = Quarantine()
+    quarantine.see({0: "A", 1: "B"})
+    quarantine.blame(0, device.OPENING, Reason.HANG, 0)
+    assert quarantine.see({})
+    quarantine.blame(0, device.OPENING, Reason.HANG, 0)
+    assert not quarantine.see({})
+    assert quarantine.without() == ((0, device.WHOLE),)
+
+
+def test_a_call_is_left_out_of_the_gpu_it_hung_on_wherever_that_is() -> None:
+    """It moves with its GPU; events are of no GPU and stay."""
+    quarantine = Quarantine()
+    quarantine.see(ALL)
+    quarantine.blame(2, "energy", Reason.HANG, 0)
+    quarantine.blame(NOWHERE, device.XIDS, Reason.HANG, 0)
+    assert quarantine.see({0: "B", 1: "C"})
+    assert quarantine.without() == ((NOWHERE, device.XIDS), (1, "energy"))
+
+
+def test_a_gpu_that_was_replaced_is_read_whole() -> None:
+    """Another one is at its number."""
+    quarantine = Quarantine()
+    quarantine.see(ALL)
+    quarantine.blame(1, "energy", Reason.HANG, 0)
+    assert quarantine.see({0: "A", 1: "X", 2: "C"})
     assert quarantine.without() == ()

@@ -156,18 +156,37 @@ def test_a_hang_is_bad_for_the_gpu_it_happened_on_and_unknown_of_the_others() ->
     bench.book.tick()
     rows = bench.rows("up", "utilization")
     assert rows == [
-        *((second, 0, None, None) for second in range(2, 7)),
-        *((second, 1, 0, None) for second in range(2, 7)),
+        *((second, 0, None, None) for second in range(2, 6)),
+        *((second, 1, 0, None) for second in range(2, 6)),
     ]
     bench.see(reading(0), reading(1))
-    assert bench.rows("up") == [(7, 0, WHOLE), (7, 1, WHOLE)]
+    assert bench.rows("up") == [(6, 0, None), (6, 1, 0), (7, 0, WHOLE), (7, 1, WHOLE)]
+
+
+@pytest.mark.parametrize("late", [0.05, 0.45, 0.55, 0.95])
+def test_the_frames_after_a_silence_keep_their_seconds(late: float) -> None:
+    """The seconds before the first one have empty rows, its own has what it tells; the writer takes all the time."""
+    bench = Bench(groups={"chat": ["0"]})
+    seen = []
+    bench.clock.forward(late)
+    for _ in range(3):
+        bench.clock.forward(1)
+        bench.book.tick()
+        seen += bench.rows("up")
+    for _ in range(3):
+        bench.clock.forward(1)
+        bench.book.frame(frame(reading(0), at_ns=bench.clock.ns))
+        seen += bench.rows("up")
+    first = 4 + round(late)
+    silent, told = range(1, first), range(first, first + 3)
+    assert seen == [*((second, 0, None) for second in silent), *((second, 0, WHOLE) for second in told)]
 
 
 def test_a_source_that_is_away_says_nothing_of_any_gpu() -> None:
     """A broken exporter is no failed GPU."""
     bench = Bench(groups={"chat": ["0"]})
     bench.book.fault(Reason.VERSION_MISMATCH)
-    bench.clock.forward(2)
+    bench.clock.forward(3)
     bench.book.tick()
     assert bench.rows("up") == [(1, 0, None), (2, 0, None)]
 
@@ -227,6 +246,35 @@ def test_no_gpu_has_two_rows_of_a_second(events: list[tuple[str, float]]) -> Non
             bench.book.tick()
     rows = bench.rows()
     assert len(rows) == len(set(rows))
+
+
+def test_errors_outlive_a_clock_that_was_set_back() -> None:
+    """A row whose second has one is dropped and counted; its XIDs are those of the next row."""
+    bench = Bench()
+    for _ in range(5):
+        bench.see(reading(0))
+    bench.clock.step(-3)
+    bench.see(reading(0, xids=[Xid(79, 1), Xid(31, 1)]))
+    bench.see(reading(0, xids=[Xid(48, 1)]))
+    for _ in range(3):
+        bench.see(reading(0))
+    assert bench.rows("xids", "critical_xids") == [
+        *((second, 0, 0, 0) for second in range(1, 6)),
+        (6, 0, 3, 2),
+        (7, 0, 0, 0),
+    ]
+    assert bench.samples("slo_exporter_gpu_records_dropped_total") == {(): 3.0}
+
+
+def test_errors_that_are_owed_reach_a_row_of_a_gpu_that_is_down() -> None:
+    """Which has none of its own."""
+    records = GpuRecords(LATENESS_NS)
+    for at_s in (1, 2, 1):
+        records.add(NOON_NS + at_s * SECOND_NS, GPU, {"xids": 1, "critical_xids": 1})
+    records.add(NOON_NS + 9 * SECOND_NS, GPU, {"up": 0})
+    batch = records.take()
+    assert batch is not None
+    assert list(batch.number("xids")) == [1, 1, 1]
 
 
 def test_what_is_given_back_comes_first_the_next_time() -> None:

@@ -8,11 +8,13 @@ from gpu_book_builders import HELLO, frame, lost, reading
 from structlog.testing import capture_logs
 
 from slo_exporter.ingest.nvml.book.book import GpuBook
+from slo_exporter.ingest.nvml.book.groups import Groups
 from slo_exporter.ingest.nvml.frame import Fault, Frame, GpuReading, Hello, Reason, line
 from slo_exporter.ingest.nvml.note import NOWHERE
 from slo_exporter.ingest.nvml.order import Order
 from slo_exporter.ingest.nvml.watch.process import Reader
 from slo_exporter.ingest.nvml.watch.watchdog import Watchdog
+from slo_exporter.sli.records import MISSING
 
 ORDER = Order(frames_fd=-1, note_fd=-1)
 
@@ -32,6 +34,7 @@ class FakeReader:
     is_stuck: bool = False
     """Does not die."""
     is_left: bool = False
+    calls: int = 0
     asked: int = 0
     killed: int = 0
 
@@ -44,6 +47,10 @@ class FakeReader:
     def note(self) -> tuple[int, str] | None:
         """As the test set it."""
         return self.under_way
+
+    def steps(self) -> int:
+        """As the test set it."""
+        return self.calls
 
     def ask_to_end(self) -> None:
         """Exit 0."""
@@ -69,9 +76,9 @@ class FakeReader:
 class Kennel:
     """A watchdog with fake children, on a clock that stands still between turns."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, groups: Groups | None = None, **settings: Any) -> None:
         self.clock = ManualClock()
-        self.book = GpuBook(self.clock)
+        self.book = GpuBook(self.clock, groups)
         self.readers: list[FakeReader] = []
         self.watchdog = Watchdog(ORDER, self.book, self.clock, spawn=self._spawn, **settings)
         self.error: OSError | None = None
@@ -181,14 +188,83 @@ def test_a_child_without_frames_for_five_seconds_hangs(kennel: Kennel) -> None:
 def test_a_start_may_take_fifteen_seconds(kennel: Kennel) -> None:
     """Initialising is slow on large machines; a hang in it blames no GPU."""
     kennel.turn()
-    kennel.say(HELLO)
-    kennel.reader.under_way = (NOWHERE, "nvmlInit_v2")
+    kennel.reader.under_way, kennel.reader.calls = (NOWHERE, "nvmlInit"), 1
     kennel.turn(14.9)
     assert kennel.reader.killed == 0
     kennel.turn(0.1)
     assert kennel.reader.killed == 1
     kennel.turn(1)
     assert kennel.reader.order.without == ()
+
+
+def test_once_nvml_is_initialised_no_call_may_take_five_seconds(kennel: Kennel, logs: Sequence[Any]) -> None:
+    """Also before the first frame; the next child starts a second later, however many GPUs hang."""
+    started_ns = kennel.clock.monotonic_ns()
+    kennel.turn()
+    for gpu in range(3):
+        kennel.say(HELLO)
+        kennel.reader.under_way, kennel.reader.calls = (gpu, "open"), 2
+        kennel.turn(6)
+        kennel.turn(1)
+        assert len(kennel.readers) == gpu + 2
+    kennel.good(reading(3))
+    assert kennel.clock.monotonic_ns() - started_ns <= 21 * 10**9
+    assert kennel.reader.order.without == ((0, "*"), (1, "*"), (2, "*"))
+    assert [(gpu.gpu, gpu.uuid, gpu.is_up) for gpu in kennel.book.gpus()] == [
+        *((gpu, "", False) for gpu in range(3)),
+        (3, "GPU-dddd", True),
+    ]
+    assert [entry.get("left_out") for entry in logs] == ["*", "*", "*", 3]
+
+
+def test_gpus_that_are_opened_one_after_the_other_may_take_a_minute(kennel: Kennel) -> None:
+    """While calls return, nobody is to blame; but not for ever."""
+    kennel.turn()
+    kennel.say(HELLO)
+    for second in range(59):
+        kennel.reader.under_way, kennel.reader.calls = (second // 4, "open"), second // 4 + 1
+        kennel.turn(1)
+    assert kennel.reader.killed == 0
+    kennel.reader.calls += 1
+    kennel.turn(1)
+    assert kennel.reader.killed == 1
+
+
+def test_when_no_gpu_can_be_opened_the_log_does_not_say_that_all_is_well(kennel: Kennel, logs: Sequence[Any]) -> None:
+    """Frames without a GPU are none to be glad of; the first that can be read is told."""
+    kennel.turn()
+    for gpu in range(2):
+        kennel.say(HELLO)
+        kennel.reader.under_way, kennel.reader.calls = (gpu, "open"), 1
+        kennel.turn(7)
+    kennel.say(HELLO, *[frame(at_ns=kennel.clock.ns)] * 3)
+    told = [(entry["log_level"], entry["event"]) for entry in logs]
+    assert told == [*[("warning", "gpus_unreadable")] * 2, ("warning", "no_gpu_readable")]
+    kennel.say(kennel.frame(reading(2)))
+    assert logs[-1]["event"] == "gpus_readable"
+
+
+def test_a_host_without_gpus_whose_driver_runs_is_well(kennel: Kennel, logs: Sequence[Any]) -> None:
+    """There is nothing to read, and nothing wrong."""
+    kennel.turn()
+    kennel.say(HELLO, frame(at_ns=kennel.clock.ns))
+    assert [(entry["log_level"], entry["gpus"]) for entry in logs] == [("info", 0)]
+
+
+def test_what_is_left_out_of_a_gpu_that_moved_is_not_left_out_of_another(kennel: Kennel) -> None:
+    """A child that shows that numbers changed is replaced at once."""
+    kennel.good(reading(0), reading(1), reading(2))
+    kennel.hang(0, "open")
+    kennel.turn(1)
+    assert kennel.reader.order.without == ((0, "*"),)
+    kennel.good(reading(1, uuid="GPU-cccc"))
+    kennel.turn()
+    assert len(kennel.readers) == 3
+    assert kennel.reader.order.without == ()
+    kennel.good(reading(0, uuid="GPU-bbbb"), reading(1, uuid="GPU-cccc"))
+    told = {gpu.uuid: (gpu.gpu, gpu.reason) for gpu in kennel.book.gpus()}
+    assert told == {"GPU-aaaa": (0, Reason.MISSING), "GPU-bbbb": (0, Reason.OK), "GPU-cccc": (1, Reason.OK)}
+    assert len(kennel.readers) == 3
 
 
 def test_a_second_hang_of_a_gpu_leaves_it_out(kennel: Kennel) -> None:
@@ -226,6 +302,31 @@ def test_a_child_that_a_signal_ended_crashed(kennel: Kennel, logs: Sequence[Any]
     assert kennel.reason is Reason.CRASH
     [said] = [entry for entry in logs if entry["event"] == "gpus_unreadable"]
     assert (said["signal"], said["gpu"], said["call"], said["left_out"]) == (name, "0", "gpm", "gpm")
+
+
+def test_a_child_that_was_killed_from_outside_blames_no_call(kennel: Kennel, logs: Sequence[Any]) -> None:
+    """The OOM killer is not NVML's doing: nothing is left out, no GPU is down for it."""
+    kennel.good()
+    kennel.reader.under_way = (0, "gpm")
+    kennel.die(-9)
+    assert kennel.restarts() == {"crash": 1.0}
+    assert [gpu.is_up for gpu in kennel.book.gpus()] == [True, True]
+    assert kennel.reason is Reason.CRASH
+    assert [gpu.is_up for gpu in kennel.book.gpus()] == [None, None]
+    assert "OOM" in logs[-1]["hint"]
+    assert not {"gpu", "call", "left_out"} & set(logs[-1])
+    kennel.turn(1)
+    assert kennel.reader.order.without == ()
+
+
+def test_a_child_that_was_stopped_is_not_nvmls_fault(kennel: Kennel, logs: Sequence[Any]) -> None:
+    """No call was under way: the reader did not answer, not NVML."""
+    kennel.good()
+    kennel.turn(5)
+    assert kennel.restarts() == {"hang": 1.0}
+    assert kennel.book.source().message.startswith("the reader did not answer")
+    assert logs[-1]["hint"].startswith("the reader did not answer")
+    assert "message" not in logs[-1]
 
 
 def test_a_child_that_ended_without_a_word_is_told_so(kennel: Kennel) -> None:
@@ -327,6 +428,19 @@ def test_a_machine_without_a_gpu_is_normal_unless_nvml_was_asked_for(
     assert len(kennel.readers) == 5
 
 
+@pytest.mark.parametrize(
+    ("reason", "restarts"),
+    [(Reason.NO_LIBRARY, {}), (Reason.NO_DRIVER, {}), (Reason.VERSION_MISMATCH, {"version_mismatch": 3.0})],
+)
+def test_a_host_without_a_gpu_restarts_nothing(kennel: Kennel, reason: Reason, restarts: dict[str, float]) -> None:
+    """It is tried again for ever; a counter that grows would tell of trouble."""
+    for _ in range(3):
+        kennel.sleep(60)
+        kennel.say(Fault(reason, "nvmlInit_v2", 9, ""))
+    assert kennel.restarts() == restarts
+    assert len(kennel.readers) == 3
+
+
 def test_pauses_between_failing_children_double(kennel: Kennel) -> None:
     """From one second to a minute."""
     kennel.turn()
@@ -375,6 +489,28 @@ def test_no_third_child_is_started_while_two_are_stuck(kennel: Kennel, logs: Seq
     assert kennel.book.readings()["slo_exporter_nvml_stuck_children"] == {(): 1.0}
 
 
+def test_gpus_that_two_readers_are_stuck_in_stay_down(kennel: Kennel) -> None:
+    """Nobody can tell of the others; that these failed stays known, for SLOs too."""
+    for gpu in (1, 2):
+        kennel.turn(10)
+        kennel.good(reading(0), reading(1), reading(2))
+        kennel.reader.is_stuck = True
+        kennel.hang(gpu, "energy")
+        kennel.turn(2)
+    kennel.book.take()
+    for _ in range(20):
+        kennel.turn(1)
+    assert [(gpu.reason, gpu.is_up) for gpu in kennel.book.gpus()] == [
+        (Reason.STUCK, None),
+        (Reason.HANG, False),
+        (Reason.HANG, False),
+    ]
+    batch = kennel.book.take()
+    assert batch is not None
+    ups = {(batch.gpus[code].index, int(up)) for code, up in zip(batch.gpu, batch.number("up"), strict=True)}
+    assert ups == {(0, MISSING), (1, 0), (2, 0)}
+
+
 def test_what_hangs_is_not_tried_again_while_a_child_still_hangs_in_it(kennel: Kennel) -> None:
     """A quarantine outlasts its ten minutes then."""
     kennel.good()
@@ -408,12 +544,64 @@ def test_a_gpu_that_fails_and_returns_is_two_lines(kennel: Kennel, logs: Sequenc
     assert "bus" in logs[1]["hint"]
 
 
+def test_the_log_names_a_gpu_by_what_is_known_of_it(logs: Sequence[Any]) -> None:
+    """Neither a placeholder for its index nor an empty UUID."""
+    kennel = Kennel(groups={"chat": ["GPU-eeee", "00000000:09:00.0", "7"]})
+    kennel.good()
+    down = [{key: entry.get(key) for key in ("gpu", "uuid")} for entry in logs if entry["event"] == "gpu_down"]
+    assert down == [
+        {"gpu": None, "uuid": "00000000:09:00.0"},
+        {"gpu": None, "uuid": "GPU-eeee"},
+        {"gpu": 7, "uuid": None},
+    ]
+
+
+def test_what_is_left_out_is_told_while_it_is(kennel: Kennel) -> None:
+    """From the start of the child that leaves it out to that of the one that tries it again."""
+    kennel.good()
+    kennel.hang(1, "energy")
+    kennel.turn(1)
+    kennel.good()
+    left_out = kennel.book.readings()["slo_exporter_nvml_left_out"]
+    assert left_out == {("1", "GPU-bbbb", "energy"): 1.0}
+    for _ in range(610):
+        if len(kennel.readers) == 2:
+            kennel.clock.forward(1)
+            kennel.say(kennel.frame())
+    kennel.good()
+    assert kennel.reader.order.without == ()
+    assert "slo_exporter_nvml_left_out" not in kennel.book.readings()
+
+
 def test_a_flood_does_not_keep_the_watchdog_from_its_turn(kennel: Kennel) -> None:
-    """One pass reads a bounded number of pieces."""
+    """One pass reads a bounded number of pieces; and nobody needs more than sixteen frames a second."""
     kennel.turn()
-    kennel.reader.said += [line(HELLO), *[line(kennel.frame())] * 1000]
+    kennel.reader.said += [line(HELLO), *[b" "] * 1000]
     kennel.watchdog.turn()
     assert len(kennel.reader.said) > 900
+    kennel.reader.said.clear()
+    kennel.say(b"\n")
+    assert kennel.restarts() == {"garbage": 1.0}
+
+
+@pytest.mark.parametrize(("frames", "restarts"), [(16, {}), (17, {"garbage": 1.0})])
+def test_a_flood_of_frames_is_garbage(kennel: Kennel, frames: int, restarts: dict[str, float]) -> None:
+    """One is due a second: more than sixteen keep us busy for nothing."""
+    kennel.turn()
+    kennel.say(HELLO, *[kennel.frame()] * frames)
+    assert kennel.restarts() == restarts
+    kennel.turn(1)
+    if not restarts:
+        kennel.say(*[kennel.frame()] * 16)
+        assert kennel.restarts() == {}
+
+
+def test_frames_that_waited_while_we_were_stopped_are_no_flood(kennel: Kennel) -> None:
+    """One for each second of it."""
+    kennel.good()
+    kennel.clock.forward(40)
+    kennel.say(*[kennel.frame()] * 40)
+    assert kennel.restarts() == {}
 
 
 def test_stopping_asks_first_and_kills_after_a_moment(kennel: Kennel) -> None:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -22,7 +23,8 @@ from slo_exporter.ingest.nvml.frame import Frame, Reason
 from slo_exporter.ingest.nvml.order import Order
 from slo_exporter.ingest.nvml.watch.backoff import Pauses
 from slo_exporter.ingest.nvml.watch.process import Process
-from slo_exporter.ingest.nvml.watch.watchdog import Patience, Watchdog
+from slo_exporter.ingest.nvml.watch.running import Patience
+from slo_exporter.ingest.nvml.watch.watchdog import Watchdog
 
 ORDER = Order(frames_fd=-1, note_fd=-1)
 PATIENCE = Patience(
@@ -49,7 +51,7 @@ def frame():
 hello = Hello("nvml", os.getpid(), "580.159")
 ready = lambda: say(hello, frame())
 """
-SERVE = "ready()\nwhile True:\n    time.sleep(0.05)\n    say(frame())\n"
+SERVE = "ready()\nwhile True:\n    time.sleep(0.1)\n    say(frame())\n"
 
 
 class Heard(GpuBook):
@@ -161,6 +163,18 @@ def test_a_child_that_hangs_is_replaced_without_the_call(den: Den) -> None:
     assert len(den.children) == 2
 
 
+def test_a_call_that_hangs_before_the_first_frame_has_the_patience_of_any_call(den: Den) -> None:
+    """Not that of a start: the others wait for it."""
+    den.run(
+        "say(hello)\n"
+        "if not order.without:\n    note.put(written(0, 'open')); time.sleep(600)\n"
+        "assert order.without == ((0, '*'),)\n" + SERVE.removeprefix("ready()\n"),
+        patience=replace(PATIENCE, first_frame_s=600.0, opening_s=600.0),
+    )
+    den.book.await_(lambda: den.book.frames >= 3)
+    assert den.book.reasons == [Reason.HANG]
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
@@ -170,6 +184,7 @@ def test_a_child_that_hangs_is_replaced_without_the_call(den: Den) -> None:
         ("pass", Reason.EXIT),
         ("say(b'driver says hello\\n'); time.sleep(600)", Reason.GARBAGE),
         ("while True: say(b'x' * 65536)", Reason.GARBAGE),
+        ("while True: say(frame())", Reason.GARBAGE),
         ("os.close(order.frames_fd); time.sleep(600)", Reason.EXIT),
         ("say(Fault(Reason.CONTAINER_LOST, 'nvmlDeviceGetCount_v2', 999, 'gone'))", Reason.CONTAINER_LOST),
         ("signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)", Reason.HANG),
@@ -180,7 +195,9 @@ def test_each_way_to_fail_is_recognised_and_healed(den: Den, tmp_path: Path, scr
     mark = str(tmp_path / "failed")
     fail = f"if not os.path.exists({mark!r}):\n    open({mark!r}, 'w').close()\n    ready()\n"
     den.run(fail + indent(script, "    ") + "\nelse:\n" + indent(SERVE, "    "))
-    den.book.await_(lambda: den.book.frames >= 5)
+    den.book.await_(lambda: len(den.book.reasons) >= 1)
+    frames = den.book.frames
+    den.book.await_(lambda: den.book.frames >= frames + 4)
     assert den.book.reasons == [reason]
     assert len(den.children) == 2
 

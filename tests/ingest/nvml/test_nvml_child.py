@@ -1,5 +1,6 @@
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -209,3 +210,30 @@ def test_it_stays_small_with_16_gpus(start: Any, stub: Stub) -> None:
     status = Path(f"/proc/{begun.process.pid}/status").read_text()
     anonymous_kib = int(status.split("RssAnon:")[1].split()[0])
     assert anonymous_kib < 16 * 1024
+
+
+PARENT = """
+import select
+from slo_exporter.ingest.nvml.order import Order
+from slo_exporter.ingest.nvml.watch.process import COMMAND, Process
+
+child = Process(COMMAND, Order(frames_fd=-1, note_fd=-1))
+select.select([child.frames_fd], [], [])
+print(child.pid, child.read().decode(), flush=True)
+select.select([], [], [])
+"""
+
+
+def test_a_child_that_hangs_does_not_outlive_a_parent_that_is_killed(stub: Stub) -> None:
+    """It cannot see that its standard input has ended."""
+    stub.on(ANY, "DeviceGetCount_v2", "hang")
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, env=environment(stub)) as parent:
+        assert parent.stdout is not None
+        pid, said = parent.stdout.readline().split(maxsplit=1)
+        child = os.pidfd_open(int(pid))
+        assert said.startswith(b'{"hello"')
+        parent.kill()
+    try:
+        assert select.select([child], [], [], 10)[0] == [child]
+    finally:
+        os.close(child)

@@ -38,7 +38,7 @@ def test_what_is_not_supported_is_dropped_and_asked_no_more(bench: Bench) -> Non
     bench.stub.on(0, "DeviceGetPerformanceState", "return 3")
     device = bench.device()
     said = [flat(read(bench, device).tiers[Tier.NORMAL]) for _ in range(3)]
-    assert device.dropped["performance_state"] == 3
+    assert device.plan.dropped["performance_state"] == 3
     assert bench.stub.calls()["DeviceGetPerformanceState"] == 1
     assert all(("gpu_utilization_ratio",) in found for found in said)
 
@@ -71,7 +71,36 @@ def test_a_gpu_that_is_gone_says_why_and_tells_nothing(bench: Bench, code: int, 
     read(bench, device)
     bench.stub.on(0, READINGS, f"return {code}")
     said = read(bench, device)
-    assert (said.reason, said.tiers, said.uuid) == (reason, {}, device.uuid)
+    assert (said.reason, said.tiers, said.uuid) == (reason, {}, device.who.uuid)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("DeviceGetUUID", {"pci_bus_id"}),
+        ("DeviceGetName", {"pci_bus_id"}),
+        ("DeviceGetNumaNodeId", {"pci_bus_id", "name", "serial", "vbios", "minor", "module"}),
+    ],
+)
+def test_a_gpu_that_is_lost_while_it_is_opened_says_who_it_is(bench: Bench, call: str, told: set[str]) -> None:
+    """As far as it did: at least where it is."""
+    bench.stub.on(0, call, "return 15")
+    device = bench.device()
+    said = read(bench, device)
+    assert (said.reason, set(said.info)) == (Reason.LOST, told)
+    assert said.uuid == ("" if call == "DeviceGetUUID" else "GPU-5706c0de-0000-4000-8000-000000000001")
+    assert read(bench, device).info == {}
+
+
+def test_a_gpu_that_fails_to_come_back_is_still_who_it_was(bench: Bench) -> None:
+    """What it told before is not replaced by the little that it tells now."""
+    device = bench.device()
+    whole = read(bench, device).info
+    bench.stub.on(0, READINGS, "return 15").on(0, "DeviceGetName", "return 15")
+    assert read(bench, device, 1).reason is Reason.LOST
+    said = read(bench, device, 31)
+    assert bench.stub.calls()["DeviceGetName"] == 2
+    assert (said.reason, said.info) == (Reason.LOST, whole)
 
 
 def test_a_lost_gpu_is_looked_for_each_30_s_under_its_uuid(bench: Bench) -> None:
@@ -94,7 +123,7 @@ def test_one_value_that_fails_always_takes_no_gpu_down(bench: Bench, code: int) 
     bench.stub.on(0, "DeviceGetPerformanceState", f"return {code}")
     device = bench.device()
     assert read(bench, device, 12).reason is Reason.OK
-    assert "performance_state" not in device.dropped
+    assert "performance_state" not in device.plan.dropped
 
 
 def test_a_gpu_that_cannot_be_opened_is_tried_three_times_and_then_unknown(bench: Bench) -> None:
@@ -155,6 +184,21 @@ def test_energy_is_integrated_only_without_a_counter(bench: Bench, *, has_counte
     read(bench, device)
     joules = flat(read(bench, device).added).get(("gpu_energy_joules_total", "integrated"))
     assert joules == (None if has_counter else pytest.approx(200))
+
+
+@pytest.mark.parametrize("how", ["left out", "fails now"])
+def test_a_counter_that_does_not_tell_now_has_no_stand_in(bench: Bench, how: str) -> None:
+    """It counts on meanwhile: a second counter beside it would tell the same again."""
+    bench.stub.set(0, power_mw=200_000, reasons=0x4 | 0x8)
+    names = {"energy", "clock_event_seconds"}
+    if how == "fails now":
+        bench.stub.on(0, "DeviceGetTotalEnergyConsumption", "return 19")
+    device = bench.device(without=names if how == "left out" else ())
+    read(bench, device)
+    added = flat(read(bench, device).added)
+    assert not {key for key in added if key[0] == "gpu_energy_joules_total"}
+    assert ("gpu_clock_event_seconds_total", "sw_power_cap", "sampled") not in added
+    assert added["gpu_clock_event_seconds_total", "hw_slowdown", "sampled"] == pytest.approx(1)
 
 
 def test_reasons_without_a_counter_are_sampled(bench: Bench) -> None:

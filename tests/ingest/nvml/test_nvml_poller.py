@@ -3,12 +3,15 @@ import sys
 from collections import Counter
 
 import pytest
+from builders import ManualClock
 from stub_bench import Bench, flat
-from stub_library import READINGS
+from stub_library import READINGS, Stub
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.nvml.driver.codes import NvmlError
 from slo_exporter.ingest.nvml.frame import Reason, Tier, Xid
+from slo_exporter.ingest.nvml.order import Order
+from slo_exporter.ingest.nvml.reading import poller
 from slo_exporter.ingest.nvml.reading.faults import fault_of
 from slo_exporter.ingest.nvml.reading.rhythm import PERIOD_NS, Rhythm
 
@@ -244,3 +247,13 @@ def test_what_is_lent_is_given_back(bench: Bench) -> None:
     calls = bench.stub.calls()
     assert calls["GpmSampleFree"] == calls["GpmSampleAlloc"] > 0
     assert calls["EventSetFree"] == calls["EventSetCreate"] == 1
+
+
+def test_nothing_is_begun_for_a_parent_that_is_gone(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who would end a start that hangs?"""
+    said: list[object] = []
+    monkeypatch.setattr(poller.death, "follow_parent", lambda: said.append("followed"))
+    order = Order(frames_fd=-1, note_fd=-1)
+    poller.run(order, said.append, lambda _: True, ManualClock())
+    assert said == ["followed"]
+    assert not stub.calls()

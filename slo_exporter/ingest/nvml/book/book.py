@@ -9,7 +9,6 @@ Ages are monotonic; the wall clock dates records only.
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from slo_exporter.clock import SECOND_NS, Clock
@@ -18,31 +17,24 @@ from slo_exporter.ingest.nvml.book.costs import Costs
 from slo_exporter.ingest.nvml.book.groups import Groups
 from slo_exporter.ingest.nvml.book.records import GpuRecords
 from slo_exporter.ingest.nvml.book.roster import Expected, Roster
+from slo_exporter.ingest.nvml.book.shapes import Key
 from slo_exporter.ingest.nvml.book.sifting import Sifted, Uses, sift
+from slo_exporter.ingest.nvml.book.source import Away, Source
 from slo_exporter.ingest.nvml.book.states import Change, GpuState, SourceState
 from slo_exporter.ingest.nvml.frame import OF_ONE_GPU, Frame, Hello, Reason
+from slo_exporter.ingest.nvml.note import NOWHERE
 from slo_exporter.ingest.nvml.watch.hints import HINTS
 from slo_exporter.sli.gpus import Gpu, GpuBatch
 
-FRESH_NS: Final = 3 * SECOND_NS
-"""Values of an older frame are no longer told."""
 DEFAULT_LATENESS_NS: Final = 600 * SECOND_NS
+_LAG_NS: Final = SECOND_NS
+"""A second without a frame has its row so much later: until then a frame may come that tells of it."""
 _IN_A_CALL: Final = frozenset({Reason.HANG, Reason.CRASH})
 _PRECREATED: Final = (
     *(Reason.HANG, Reason.CRASH, Reason.EXIT, Reason.GARBAGE),
     *(Reason.VERSION_MISMATCH, Reason.CONTAINER_LOST),
 )
 """Restarts that are shown as 0 before the first, so that ``increase()`` sees it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """Why no frames come."""
-
-    reason: Reason
-    message: str
-    gpu: Expected | None
-    """In a call on which NVML hung or crashed."""
 
 
 class GpuBook:
@@ -66,19 +58,16 @@ class GpuBook:
         uses: Uses | None = None,
     ) -> None:
         self._clock = clock
-        self._source = source
+        self._source = Source(source, clock)
         self._uses = uses
         self._lock = threading.Lock()
         self._roster = Roster(groups or {})
         self._records = GpuRecords(lateness_ns)
         self._costs = Costs()
         self._restarts: Counter[str] = Counter(dict.fromkeys((reason.value for reason in _PRECREATED), 0))
-        self._hello: Hello | None = None
-        self._fault: _Fault | None = None
-        self._frames = 0
         self._stuck = 0
-        self._frame_at_ns: int | None = None
-        """Monotonic."""
+        self._without: Sequence[tuple[int, str]] = ()
+        """As in the order of the newest child."""
         self._told_ns = clock.now_ns()
         """Up to where seconds have records; wall clock."""
 
@@ -87,17 +76,16 @@ class GpuBook:
     def hello(self, hello: Hello) -> None:
         """A child started to read."""
         with self._lock:
-            self._hello = hello
+            self._source.hello = hello
 
     def frame(self, frame: Frame) -> Sequence[Change]:
         """Book a frame; give the GPUs whose reason changed."""
         refused: Counter[str] = Counter(frame.refused)
         sifted = sift(frame, self._uses, refused)
         with self._lock:
+            self._fill(min(frame.at_ns, self._clock.now_ns()) - SECOND_NS // 2)
             before = {id(gpu): self._reason(gpu, Reason.OK) for gpu in self._roster}
-            self._frames += 1
-            self._fault = None
-            self._frame_at_ns = self._clock.monotonic_ns()
+            self._source.frame()
             present = self._book(sifted, refused)
             for gpu in self._roster:
                 if id(gpu) not in present:
@@ -109,12 +97,20 @@ class GpuBook:
     def fault(self, reason: Reason, message: str = "", gpu: int | None = None) -> None:
         """No frames come, for this reason; *gpu* is the NVML index of the one that is to blame."""
         with self._lock:
-            self._fault = _Fault(reason, message or HINTS[reason], None if gpu is None else self._roster.at(gpu))
+            blamed = None if gpu is None else self._roster.expect(gpu)
+            self._source.away = Away(reason, message or HINTS[reason], blamed)
 
-    def left_out(self, blamed: Mapping[int, Reason]) -> None:
-        """The next child does not touch these GPUs, by NVML index, since NVML hung or crashed on them."""
+    def left_out(self, blamed: Mapping[int, Reason], without: Sequence[tuple[int, str]]) -> None:
+        """
+        NVML hung or crashed: the next child leaves something out.
+
+        Args:
+            blamed: GPUs that nobody touches, by NVML index, and why; one that was never seen is expected from now on.
+            without: its `Order.without`.
+        """
         with self._lock:
-            whose = {id(gpu): reason for index, reason in blamed.items() if (gpu := self._roster.at(index)) is not None}
+            self._without = without
+            whose = {id(self._roster.expect(index)): reason for index, reason in blamed.items()}
             for gpu in self._roster:
                 gpu.blamed = whose.get(id(gpu))
 
@@ -130,15 +126,8 @@ class GpuBook:
 
     def tick(self) -> None:
         """Record the seconds in which no frame came, for a known reason; called about once a second."""
-        now_ns = self._clock.now_ns()
         with self._lock:
-            if self._fault is None and self._frames:
-                return
-            away = Reason.STARTING if self._fault is None else self._fault.reason
-            for gpu in self._roster:
-                up = records.up(gpu.blamed or away, is_blamed=self._is_blamed(gpu))
-                self._records.fill(now_ns, self._told_ns, _row(gpu), up)
-            self._told_ns = now_ns
+            self._fill(self._clock.now_ns() - _LAG_NS)
 
     # What others read.
 
@@ -155,7 +144,7 @@ class GpuBook:
     def source(self) -> SourceState:
         """How GPUs are read."""
         with self._lock:
-            return self._state_of_source()
+            return self._source.state()
 
     def gpus(self) -> Sequence[GpuState]:
         """Every expected GPU, by index; none when the source is off."""
@@ -165,11 +154,11 @@ class GpuBook:
     def readings(self) -> told.Readings:
         """All ``gpu_*`` metrics, and what is to be known of how they are read."""
         with self._lock:
-            source, gpus = self._state_of_source(), self._states()
+            source, gpus = self._source.state(), self._states()
             counted = told.Counted(
                 restarts=dict(self._restarts),
                 stuck=self._stuck,
-                frames=self._frames,
+                frames=self._source.frames,
                 dropped=self._records.dropped,
                 costs=dict(self._costs.readings()),
             )
@@ -195,6 +184,8 @@ class GpuBook:
         gpu.info = one.info or gpu.info
         self._roster.regroup(gpu)
         gpu.counters.add(one.grown)
+        for values in one.tiers.values():
+            gpu.counters.give_way(values)
         if gpu.reason is Reason.OK:
             gpu.xids.precreate()
         if left_out := gpu.xids.add(one.reading.xids):
@@ -213,6 +204,17 @@ class GpuBook:
         gpu.reason = Reason.MISSING
         gpu.newest.clear()
 
+    def _fill(self, until_ns: int) -> None:
+        """No frame told of the seconds until then, if none came."""
+        away = self._source.away
+        if (away is None and self._source.frames) or 0 <= self._told_ns - until_ns <= _LAG_NS:
+            return
+        reason = Reason.STARTING if away is None else away.reason
+        for gpu in self._roster:
+            up = records.up(gpu.blamed or reason, is_blamed=self._is_blamed(gpu))
+            self._records.fill(until_ns, self._told_ns, _row(gpu), up)
+        self._told_ns = until_ns
+
     def _record(self, at_ns: int, present: Mapping[int, Sifted]) -> None:
         if self._records.is_odd(at_ns, self._clock.now_ns(), len(self._roster)):
             return
@@ -226,20 +228,6 @@ class GpuBook:
         now = [(gpu, before.get(id(gpu), Reason.STARTING), self._reason(gpu, Reason.OK)) for gpu in self._roster]
         return [Change(gpu.index, gpu.uuid, was, reason) for gpu, was, reason in now if was is not reason]
 
-    def _age_ns(self) -> int | None:
-        return None if self._frame_at_ns is None else self._clock.monotonic_ns() - self._frame_at_ns
-
-    def _source_reason(self) -> Reason:
-        age_ns = self._age_ns()
-        if self._source == "off":
-            return Reason.OFF
-        if age_ns is not None and age_ns <= FRESH_NS:
-            return Reason.OK
-        if self._fault is not None:
-            return self._fault.reason
-        # Frames that do not come any more, before the watchdog's patience is over.
-        return Reason.STARTING if age_ns is None else Reason.HANG
-
     @staticmethod
     def _reason(gpu: Expected, source: Reason) -> Reason:
         if gpu.blamed is not None:
@@ -247,7 +235,8 @@ class GpuBook:
         return gpu.reason if source is Reason.OK else source
 
     def _is_blamed(self, gpu: Expected) -> bool:
-        return gpu.blamed is not None or (self._fault is not None and self._fault.gpu is gpu)
+        away = self._source.away
+        return gpu.blamed is not None or (away is not None and away.gpu is gpu)
 
     def _is_up(self, gpu: Expected, reason: Reason) -> bool | None:
         if reason is Reason.OK:
@@ -255,28 +244,12 @@ class GpuBook:
         is_at_fault = reason in OF_ONE_GPU or (reason in _IN_A_CALL and self._is_blamed(gpu))
         return False if is_at_fault else None
 
-    def _state_of_source(self) -> SourceState:
-        reason, age_ns = self._source_reason(), self._age_ns()
-        message = HINTS.get(reason, "")
-        if self._fault is not None and reason is self._fault.reason:
-            message = self._fault.message
-        hello = self._hello
-        return SourceState(
-            source=self._source,
-            reason=reason,
-            message=message,
-            driver=hello.driver if hello else None,
-            library=hello.library if hello else None,
-            cuda=hello.cuda if hello else None,
-            age_s=None if age_ns is None else age_ns / SECOND_NS,
-        )
-
     def _states(self) -> Sequence[GpuState]:
-        source = self._source_reason()
+        source = self._source.reason()
         return [] if source is Reason.OFF else [self._state(gpu, self._reason(gpu, source)) for gpu in self._roster]
 
     def _state(self, gpu: Expected, reason: Reason) -> GpuState:
-        values = dict(gpu.xids.values())
+        values = {**dict(gpu.xids.values()), **self._left_out(gpu)}
         if reason is Reason.OK:
             values |= gpu.newest.values(self._clock.monotonic_ns())
             values |= gpu.counters.values()
@@ -289,6 +262,10 @@ class GpuBook:
             info=gpu.info,
             values=values,
         )
+
+    def _left_out(self, gpu: Expected) -> Mapping[Key, float]:
+        names = {name for index, name in self._without if index == NOWHERE or self._roster.at(index) is gpu}
+        return {("slo_exporter_nvml_left_out", (name,)): 1.0 for name in sorted(names)}
 
 
 def _row(gpu: Expected) -> Gpu:

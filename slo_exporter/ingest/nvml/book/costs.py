@@ -1,5 +1,6 @@
 """What reading costs and how often it fails, as the child tells."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -9,6 +10,7 @@ from slo_exporter.ingest.nvml.frame import Calls
 
 MOST_NAMES: Final = 256
 """Calls, codes per call and metrics that are told apart; we make some 60 calls."""
+_WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Costs:
@@ -32,7 +34,7 @@ class Costs:
         count, seconds = self._calls.get(name, (0, 0.0))
         self._calls[name] = (count + max(cost.count, 0), seconds + max(cost.seconds, 0.0))
         for code, errors in cost.errors.items():
-            key = (name, code)
+            key = (name, _snake_case(code))
             if key not in self._errors and (len(code) > LONGEST_TEXT or len(self._errors) >= MOST_NAMES):
                 key = (name, UNKNOWN)
             self._errors[key] += max(errors, 0)
@@ -51,3 +53,8 @@ class Costs:
             "slo_exporter_nvml_values_refused_total",
             {(metric,): float(count) for metric, count in self._refused.items()},
         )
+
+
+def _snake_case(code: str) -> str:
+    """As all label values are: ``not_supported`` for NVML's NotSupported."""
+    return _WORD.sub("_", code).lower()

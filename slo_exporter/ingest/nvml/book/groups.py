@@ -8,28 +8,29 @@ Groups = Mapping[str, Sequence[str]]
 
 def of(groups: Groups, index: int, uuid: str, pci_bus_id: str) -> tuple[str, ...]:
     """The groups of one GPU, sorted; an empty *uuid* or *pci_bus_id* matches nothing."""
-    names = {str(index), uuid.lower(), _bus_id(pci_bus_id)} - {""}
+    names = {str(index), uuid.lower(), bus_id(pci_bus_id)} - {""}
     return tuple(sorted(group for group, gpus in groups.items() if names & {_name(gpu) for gpu in gpus}))
 
 
 def named(groups: Groups) -> tuple[Sequence[int], Sequence[str]]:
-    """Indices and UUIDs that groups name; GPUs that are named so are expected before they are seen."""
-    every = {gpu.strip() for gpus in groups.values() for gpu in gpus}
-    indices = sorted(int(gpu) for gpu in every if gpu.isdecimal())
-    return indices, sorted(gpu for gpu in every if not gpu.isdecimal() and not _is_bus_id(gpu))
+    """Indices, and UUIDs and PCI bus ids, that groups name: these GPUs are expected before they are seen."""
+    every = {_name(gpu): gpu.strip() for gpus in groups.values() for gpu in gpus}
+    indices = sorted(int(name) for name in every if name.isdecimal())
+    return indices, sorted(gpu for name, gpu in every.items() if not name.isdecimal())
 
 
 def _name(gpu: str) -> str:
     gpu = gpu.strip()
     if gpu.isdecimal():
         return str(int(gpu))
-    return _bus_id(gpu) if _is_bus_id(gpu) else gpu.lower()
+    return bus_id(gpu) if is_bus_id(gpu) else gpu.lower()
 
 
-def _is_bus_id(gpu: str) -> bool:
+def is_bus_id(gpu: str) -> bool:
+    """Whether a GPU is named by its PCI bus id."""
     return ":" in gpu
 
 
-def _bus_id(text: str) -> str:
+def bus_id(text: str) -> str:
     """A PCI bus id without the zeros that some tools write before its domain."""
     return text.strip().lower().lstrip("0")

@@ -30,6 +30,9 @@ AHEAD_NS: Final = 60 * SECOND_NS
 REACH_S: Final = 10
 """How far back seconds without a frame are filled: twice the deadline of one. A machine that slept was not there."""
 
+_NEAR_NS: Final = 3 * SECOND_NS // 4
+"""So near is a second that a frame can stand for; nearer to the nearest, and all that follow would be late too."""
+
 THROTTLED: Final = 0x08 | 0x20 | 0x40 | 0x80
 """hw_slowdown, sw_thermal, hw_thermal, power_brake."""
 POWER_CAPPED: Final = 0x04
@@ -37,6 +40,7 @@ _THROTTLED: Final = ("hw_slowdown", "sw_thermal", "hw_thermal", "power_brake")
 _FAULTS: Final = frozenset({Reason.HANG, Reason.CRASH})
 
 _FIELDS: Final = tuple(GPU_FIELDS)
+_OWED: Final = ("xids", "critical_xids")
 _COLUMNS: Final = 2 + len(_FIELDS)
 """End in seconds, GPU, and the fields."""
 _MOST: Final = 10**6
@@ -155,7 +159,7 @@ class GpuRecords:
     Rows that wait to be taken.
 
     Attributes:
-        dropped: rows that nobody will see: too many waited, or the frame's clock was odd.
+        dropped: rows that nobody will see: too many waited, the frame's clock was odd, or its second had a row.
 
     Args:
         lateness_ns: a frame that is older is not counted, as no span is.
@@ -168,6 +172,8 @@ class GpuRecords:
         self._rows = array("q")
         self._gpus: dict[Gpu, int] = {}
         self._seconds: dict[str, _Seconds] = {}
+        self._owed: dict[str, Fields] = {}
+        """XIDs of rows that were dropped, by GPU: the next row has them."""
 
     def is_odd(self, at_ns: int, now_ns: int, rows: int) -> bool:
         """Whether a frame's clock tells a time that cannot be; its *rows* are dropped then."""
@@ -176,13 +182,21 @@ class GpuRecords:
         return odd
 
     def add(self, at_ns: int, gpu: Gpu, found: Fields) -> None:
-        """Add the second that ended about *at_ns*: the nearest, or the next to it where that has a row."""
+        """
+        Add the second that ended about *at_ns*: the nearest, or the next to it where that has a row and this one fits.
+
+        Else, as after the clock was set back, the row is dropped; its XIDs are the next one's.
+        """
         nearest, below = (at_ns + SECOND_NS // 2) // SECOND_NS, at_ns // SECOND_NS
-        seconds = self._seconds_of(gpu)
+        seconds, owed = self._seconds_of(gpu), self._owed.pop(_key(gpu), {})
+        found = {**found, **{name: found.get(name, 0) + count for name, count in owed.items()}}
         for second in (nearest, below if nearest > below else below + 1):
-            if seconds.claim(second):
+            if abs(second * SECOND_NS - at_ns) <= _NEAR_NS and seconds.claim(second):
                 self._append(second, gpu, found)
                 return
+        self.dropped += 1
+        if found.get("xids"):
+            self._owed[_key(gpu)] = {name: found[name] for name in _OWED}
 
     def fill(self, now_ns: int, since_ns: int, gpu: Gpu, found: Fields) -> None:
         """Add the seconds from *since_ns* to *now_ns* that have no row: no frame tells of them."""
@@ -228,4 +242,8 @@ class GpuRecords:
         return self._gpus.setdefault(gpu, len(self._gpus))
 
     def _seconds_of(self, gpu: Gpu) -> _Seconds:
-        return self._seconds.setdefault(gpu.uuid or str(gpu.index), _Seconds())
+        return self._seconds.setdefault(_key(gpu), _Seconds())
+
+
+def _key(gpu: Gpu) -> str:
+    return gpu.uuid or str(gpu.index)

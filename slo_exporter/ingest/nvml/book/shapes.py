@@ -16,6 +16,8 @@ Key: TypeAlias = tuple[str, tuple[str, ...]]
 
 MOST_GPUS: Final = 64
 """Four times the largest machine."""
+MOST_INDEX: Final = 1024
+"""NVML's; beyond is none."""
 MOST_SAMPLES: Final = 4096
 """Of one GPU."""
 LONGEST_TEXT: Final = 128

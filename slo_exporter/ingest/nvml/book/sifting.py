@@ -15,7 +15,6 @@ Uses: TypeAlias = Callable[[Iterable[int]], Mapping[int, ProcessUse]]
 
 MOST_PROCESSES: Final = 128
 """Of one GPU: a thousand series of one server's GPUs."""
-_MOST_INDEX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ def sift(frame: Frame, uses: Uses | None, refused: Counter[str]) -> list[Sifted]
 
 
 def _is_sound(reading: GpuReading) -> bool:
-    return 0 <= reading.gpu < _MOST_INDEX and len(reading.uuid) <= shapes.LONGEST_TEXT
+    return 0 <= reading.gpu < shapes.MOST_INDEX and len(reading.uuid) <= shapes.LONGEST_TEXT
 
 
 def _one(reading: GpuReading, uses: Mapping[int, ProcessUse], refused: Counter[str]) -> Sifted:

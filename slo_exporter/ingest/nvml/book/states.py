@@ -12,9 +12,9 @@ class GpuState:
     """One GPU as it is now."""
 
     gpu: int
-    """NVML index; `NO_INDEX` where only the UUID is known."""
+    """NVML index; `NO_INDEX` where it was never seen."""
     uuid: str
-    """Empty where it never answered."""
+    """Empty where it never answered; its PCI bus id where it is known by that only."""
     is_up: bool | None
     """None while nobody can tell."""
     reason: Reason
@@ -22,7 +22,7 @@ class GpuState:
     info: Mapping[str, str]
     """Labels of ``gpu_info`` beside ``gpu`` and ``uuid``; kept while the GPU is down."""
     values: Mapping[Key, float]
-    """What can be told now; of a GPU that is down, its XIDs."""
+    """What can be told now; of a GPU that is down, its XIDs and what is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,4 +52,4 @@ class Change:
 
 
 NO_INDEX = -1
-"""Stands for the index of a GPU that only its UUID is known of."""
+"""Stands for the index of a GPU that was never seen, but is named in ``gpu.groups``."""

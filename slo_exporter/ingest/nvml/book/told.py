@@ -46,7 +46,8 @@ def _put_gpu(found: dict[str, dict[tuple[str, ...], float]], source: SourceState
         found.setdefault("gpu_group_info", {})[group, *who] = 1.0
     for (metric, labels), value in gpu.values.items():
         found.setdefault(metric, {})[who + labels] = value
-    if gpu.is_up and gpu.info:
+    if gpu.info and gpu.gpu != NO_INDEX:
+        # Which GPU it is stays true while it is down.
         info = {"driver": source.driver or "", "cuda": source.cuda or "", **gpu.info}
         labels = tuple(info.get(name, "") for name in INFO_LABELS)
         found.setdefault("gpu_info", {})[who + labels] = 1.0

@@ -51,14 +51,10 @@ _ACTIONS: Final = {code: action for action, codes in _CODES.items() for code in 
 """An XID that is not here is for support: that is the catalogue's bucket of what it calls unused."""
 
 CRITICAL: Final = frozenset({Action.RESET_GPU, Action.REBOOT, Action.CONTACT_SUPPORT})
-"""Not the application's doing."""
+"""What asks for more than an application's restart; `critical_xids` of SLIs counts these."""
 
-PRECREATED: Final = (48, 62, 64, 74, 79, 94, 95, 119, 120)
-"""
-Shown as 0 before the first, so that ``increase()`` sees it.
-
-Those that people page on, and 94, which precedes a reset.
-"""
+PRECREATED: Final = tuple(sorted(code for code, asked in _ACTIONS.items() if asked in CRITICAL))
+"""Shown as 0 before the first, so that ``increase()`` sees it: the critical ones that the catalogue lists, 25."""
 MOST_CODES: Final = 64
 """Of one GPU; the catalogue has some 170, a GPU meets a few."""
 

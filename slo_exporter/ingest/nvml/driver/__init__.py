@@ -5,6 +5,7 @@ The only door to the NVML library: a binding of the getters that are used, and o
 |---|---|
 | abi | structures, constants and version words |
 | functions | signatures, and a call that is measured |
-| library | `Driver`: one method a function |
+| buffers | what answers are written into |
+| library | `Nvml`: one method a function |
 | codes | what a return code means |
 """

@@ -110,7 +110,7 @@ _OF_NVML: Final[Mapping[int, tuple[Reason, str]]] = {
 
 
 def name(code: int) -> str:
-    """The name of a return code, as ``slo_exporter_nvml_errors_total`` labels it."""
+    """The name of a return code; ``slo_exporter_nvml_errors_total`` has it in snake case."""
     known = _CODES.get(code)
     return f"Code{code}" if known is None else known[0]
 

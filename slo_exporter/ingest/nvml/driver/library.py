@@ -8,42 +8,17 @@ calls come from one thread (GPM crashes under two). Every call is measured.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from ctypes import CDLL, Array, byref, c_uint, c_ulonglong, c_void_p, create_string_buffer, sizeof, string_at
+from ctypes import CDLL, byref, c_uint, c_ulonglong, c_void_p, create_string_buffer, sizeof, string_at
 from typing import Any, Final, TypeAlias
 
 from slo_exporter.clock import Clock
 from slo_exporter.ingest.nvml.driver import abi, codes, functions
+from slo_exporter.ingest.nvml.driver.buffers import FieldRequest, GpmRequest, Rows
 from slo_exporter.ingest.nvml.driver.codes import NvmlError
 from slo_exporter.ingest.nvml.frame import Calls
 
 LIBRARY: Final = "libnvidia-ml.so.1"
 Handle: TypeAlias = c_void_p
-
-
-class GpmRequest:
-    """GPM metrics that are always asked together."""
-
-    __slots__ = ("metrics", "reference", "struct")
-
-    def __init__(self, ids: Sequence[int]) -> None:
-        self.struct = abi.GpmMetricsGet(version=abi.GPM_METRICS_GET_VERSION, numMetrics=len(ids))
-        self.reference = byref(self.struct)
-        self.metrics = tuple((number, self.struct.metrics[place]) for place, number in enumerate(ids))
-        for number, metric in self.metrics:
-            metric.metricId = number
-
-
-class FieldRequest:
-    """Field values of one GPU that are always asked together: (id, scope) in *wanted*."""
-
-    __slots__ = ("array", "count", "values")
-
-    def __init__(self, wanted: Sequence[tuple[int, int]]) -> None:
-        self.count = len(wanted)
-        self.array = (abi.FieldValue * self.count)()
-        self.values = tuple(self.array[place] for place in range(self.count))
-        for value, (field, scope) in zip(self.values, wanted, strict=True):
-            value.fieldId, value.scopeId = field, scope
 
 
 class Nvml:
@@ -69,9 +44,9 @@ class Nvml:
         self._text = create_string_buffer(abi.TEXT_BYTES)
         self._structs: dict[type[Any], tuple[Any, Any]] = {}
         self._gpm: dict[tuple[int, ...], GpmRequest] = {}
-        self._samples: Array[abi.Sample] = (abi.Sample * 256)()
-        self._processes: Array[abi.ProcessInfo] = (abi.ProcessInfo * 32)()
-        self._activities: Array[abi.ProcessUtilizationSample] = (abi.ProcessUtilizationSample * 128)()
+        self._samples = Rows(abi.Sample, 256)
+        self._processes = Rows(abi.ProcessInfo, 32)
+        self._activities = Rows(abi.ProcessUtilizationSample, 128)
         self._event = abi.EventData()
         self._event_ref = byref(self._event)
 
@@ -161,34 +136,22 @@ class Nvml:
 
     def utilization_samples(self, handle: Handle, after: int) -> tuple[int, bytes]:
         """Type of the values, and `abi.Sample`s that are younger than *after* (microseconds)."""
-        call = self.call["nvmlDeviceGetSamples"]
-        code = codes.INSUFFICIENT_SIZE
-        while code == codes.INSUFFICIENT_SIZE:
-            self._second.value = len(self._samples)
-            code = call(handle, abi.UTILIZATION_SAMPLES, after, self._uint_ref, self._second_ref, self._samples)
-            self._samples = _grown(self._samples, abi.Sample, code)
-        count = 0 if code else min(self._second.value, len(self._samples))
-        return self._uint.value, string_at(self._samples, count * sizeof(abi.Sample))
+        call, rows = self.call["nvmlDeviceGetSamples"], self._samples
+        kind, of = self._uint_ref, abi.UTILIZATION_SAMPLES
+        count = rows.fill(lambda: call(handle, of, after, kind, rows.count_ref, rows.array))
+        return self._uint.value, string_at(rows.array, count * sizeof(abi.Sample))
 
     def processes(self, handle: Handle) -> Sequence[abi.ProcessInfo]:
         """Who has a compute context."""
-        call = self.call["nvmlDeviceGetComputeRunningProcesses_v3"]
-        code = codes.INSUFFICIENT_SIZE
-        while code == codes.INSUFFICIENT_SIZE:
-            self._second.value = len(self._processes)
-            code = call(handle, self._second_ref, self._processes)
-            self._processes = _grown(self._processes, abi.ProcessInfo, code)
-        return self._processes[: self._second.value]
+        call, rows = self.call["nvmlDeviceGetComputeRunningProcesses_v3"], self._processes
+        count = rows.fill(lambda: call(handle, rows.count_ref, rows.array))
+        return rows.array[:count]
 
     def process_utilization(self, handle: Handle, after: int) -> Sequence[abi.ProcessUtilizationSample]:
         """What processes did since *after* (microseconds)."""
-        call = self.call["nvmlDeviceGetProcessUtilization"]
-        code = codes.INSUFFICIENT_SIZE
-        while code == codes.INSUFFICIENT_SIZE:
-            self._second.value = len(self._activities)
-            code = call(handle, self._activities, self._second_ref, after)
-            self._activities = _grown(self._activities, abi.ProcessUtilizationSample, code)
-        return () if code else self._activities[: self._second.value]
+        call, rows = self.call["nvmlDeviceGetProcessUtilization"], self._activities
+        count = rows.fill(lambda: call(handle, rows.array, rows.count_ref, after))
+        return rows.array[:count]
 
     # -- GPM --
 
@@ -240,17 +203,3 @@ class Nvml:
     def next_event(self, events: c_void_p) -> abi.EventData | None:
         """An event that waits, or None at once."""
         return None if self.call["nvmlEventSetWait_v2"](events, self._event_ref, 0) else self._event
-
-
-_MOST_ROWS: Final = 65_536
-"""A library that asks for more room than that does not mean it."""
-
-
-def _grown(room: Array[Any], kind: type[Any], code: int) -> Array[Any]:
-    """Twice the room, where it did not suffice."""
-    if code != codes.INSUFFICIENT_SIZE:
-        return room
-    if len(room) >= _MOST_ROWS:
-        raise NvmlError(code, "nvml")
-    more: Array[Any] = (kind * (len(room) * 2))()
-    return more

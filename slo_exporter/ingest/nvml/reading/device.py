@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from slo_exporter.clock import SECOND_NS, Clock
@@ -11,10 +10,10 @@ from slo_exporter.ingest.nvml.driver.codes import Behaviour, NvmlError
 from slo_exporter.ingest.nvml.driver.library import Nvml
 from slo_exporter.ingest.nvml.frame import Activity, GpuReading, Reason, Sample, Tier, Xid
 from slo_exporter.ingest.nvml.note import Note, written
-from slo_exporter.ingest.nvml.reading import events, identity
-from slo_exporter.ingest.nvml.reading.capabilities import CAPABILITIES
-from slo_exporter.ingest.nvml.reading.capability import Capability
+from slo_exporter.ingest.nvml.reading import identity, integrals
 from slo_exporter.ingest.nvml.reading.gpu import Gpu, Pulse
+from slo_exporter.ingest.nvml.reading.identity import Identity
+from slo_exporter.ingest.nvml.reading.plan import Asked, Plan
 from slo_exporter.ingest.nvml.reading.quantities import is_plausible
 from slo_exporter.ingest.nvml.reading.rhythm import Beat, Rhythm
 from slo_exporter.ingest.nvml.reading.xid_events import XidEvents
@@ -29,16 +28,6 @@ RETRY_NS: Final = 30 * SECOND_NS
 _SOON_NS: Final = SECOND_NS
 _STREAK: Final = 3
 """So many refusals in a row that may mean the end of a GPU do mean it."""
-_LONGEST_BEAT_S: Final = 3.0
-"""After a longer pause nobody knows what happened in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A capability that is asked, and the note of it."""
-
-    capability: Capability
-    note: bytes
 
 
 class Device:
@@ -67,30 +56,17 @@ class Device:
         lists_processes: bool = False,
     ) -> None:
         self.index: Final = index
-        self.uuid = ""
+        self.who: Final = Identity()
+        self.plan: Final = Plan(index, without)
         self.reason = Reason.STARTING
         self.code = 0
         """The last that made it unreadable."""
-        self.dropped: dict[str, int] = {}
-        """Capability → the code with which it was refused for good."""
         self.refused: dict[str, int] = {}
         """Values that could not be true, by metric; emptied by its owner."""
         self._nvml, self._clock, self._note, self._xid_events = nvml, clock, note, xids
-        self._without = frozenset(without)
         self._lists_processes = lists_processes
-        self._opening = written(index, OPENING)
-        self._asked = {
-            tier: tuple(
-                _Asked(found, written(index, found.name))
-                for found in CAPABILITIES
-                if found.tier is tier and found.name not in self._without
-            )
-            for tier in Tier
-        }
-        self._live = dict(self._asked)
         self._gpu: Gpu | None = None
-        self._rhythm = Rhythm(index)
-        self._beat = Beat()
+        self._rhythm, self._beat = Rhythm(index), Beat()
         self._streak = 0
         self._again_ns = 0
         self._info: dict[str, str] = {}
@@ -130,7 +106,7 @@ class Device:
         gpu = self._gpu
         said = GpuReading(
             gpu=self.index,
-            uuid=self.uuid,
+            uuid=self.who.uuid,
             reason=self.reason,
             info=self._info,
             tiers=self._tiers if gpu is not None else {},
@@ -152,18 +128,20 @@ class Device:
         self._gpu = None
 
     def _open(self, cycle: int) -> None:
-        self._note.put(self._opening)
+        self._note.put(written(self.index, OPENING))
         try:
-            gpu = identity.open_gpu(self._nvml, self.index, self.uuid)
-            self._info = identity.info(gpu)
-            if XIDS not in self._without:
+            gpu = identity.open_gpu(self._nvml, self.index, self.who)
+            identity.describe(gpu, self.who)
+            if XIDS not in self.plan.without:
                 self._xid_events.register(gpu)
         except NvmlError as error:
             self._judge_opening(error)
             return
+        finally:
+            self._info = dict(self.who.info)
         gpu.added, gpu.refused, gpu.lists_processes = self._added, self.refused, self._lists_processes
-        self._gpu, self.uuid, self.reason, self._streak = gpu, gpu.uuid, Reason.OK, 0
-        self._live, self.dropped = dict(self._asked), {}
+        self._gpu, self.reason, self._streak = gpu, Reason.OK, 0
+        self.plan.renew()
         self._beat = Beat()
         self._rhythm.start(cycle)
         self._tiers[Tier.ONCE] = self._read_tier(Tier.ONCE)
@@ -187,13 +165,13 @@ class Device:
 
     def _read_tier(self, tier: Tier) -> Sequence[Sample]:
         found: list[Sample] = []
-        for asked in self._live[tier]:
+        for asked in self.plan.of(tier):
             if self._gpu is None:
                 break
             found += self._read(self._gpu, asked)
         return found
 
-    def _read(self, gpu: Gpu, asked: _Asked) -> Sequence[Sample]:
+    def _read(self, gpu: Gpu, asked: Asked) -> Sequence[Sample]:
         self._note.put(asked.note)
         try:
             found = asked.capability.read(gpu)
@@ -210,14 +188,12 @@ class Device:
                 self.refused[sample[0]] = self.refused.get(sample[0], 0) + 1
         return sound
 
-    def _judge(self, asked: _Asked, error: NvmlError) -> None:
+    def _judge(self, asked: Asked, error: NvmlError) -> None:
         behaviour = codes.behaviour(error.code)
         if behaviour is Behaviour.FAULT:
             raise error
         if behaviour is Behaviour.DROP:
-            tier = asked.capability.tier
-            self._live[tier] = tuple(other for other in self._live[tier] if other is not asked)
-            self.dropped[asked.capability.name] = error.code
+            self.plan.drop(asked, error.code)
         self._streak = self._streak + 1 if behaviour is Behaviour.STREAK else 0
         if behaviour is Behaviour.GPU_DOWN or self._streak >= _STREAK:
             self._shut(error.code)
@@ -228,28 +204,13 @@ class Device:
         gpu.pulse = pulse = Pulse()
         self._read_tier(Tier.FAST)
         self._rhythm.took(self._clock.monotonic_ns() - started)
-        if elapsed_s is not None and elapsed_s <= _LONGEST_BEAT_S:
-            self._account(gpu, elapsed_s)
+        if elapsed_s is not None:
+            integrals.account(gpu, self.plan, elapsed_s)
         seconds = pulse.seconds or elapsed_s
         if seconds is not None and pulse != Pulse():
             self._activity.append(
                 Activity(seconds, pulse.sm, pulse.tensor, pulse.dram, pulse.power_watts, pulse.reasons)
             )
-
-    def _account(self, gpu: Gpu, seconds: float) -> None:
-        """Integrate what no counter of the hardware counts."""
-        if (pulse_watts := gpu.pulse.power_watts) and self._lacks("energy"):
-            gpu.grow("gpu_energy_joules_total", ("integrated",), pulse_watts * seconds)
-        counted = frozenset() if self._lacks("clock_event_seconds") else gpu.counted_reasons
-        if counted is None or gpu.pulse.reasons is None:
-            return
-        for reason in events.named(events.supported(gpu)):
-            if reason not in counted:
-                held = seconds if reason in events.named(gpu.pulse.reasons) else 0.0
-                gpu.grow("gpu_clock_event_seconds_total", (reason, "sampled"), held)
-
-    def _lacks(self, capability: str) -> bool:
-        return capability in self.dropped or capability in self._without
 
     def _take_added(self) -> Sequence[Sample]:
         """Growth, without what cannot be true."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from slo_exporter.ingest.nvml.driver import abi, codes
+from slo_exporter.ingest.nvml.driver.buffers import FieldRequest
 from slo_exporter.ingest.nvml.driver.codes import Behaviour, NvmlError
-from slo_exporter.ingest.nvml.driver.library import FieldRequest
 from slo_exporter.ingest.nvml.frame import Sample, Tier
 from slo_exporter.ingest.nvml.reading.capability import Capability
 from slo_exporter.ingest.nvml.reading.gpu import Gpu
@@ -146,6 +146,8 @@ In headers since 13.1 (590), but answered by 580.159 too, which refuses 251 to 2
 Where those answer, these are power smoothing: then they are never read.
 """
 _RENUMBERED_IN: Final = 590
+COUNTABLE_REASONS: Final = frozenset(field.labels[0] for field in _POLICIES + _LATE_SLOWDOWNS)
+"""Reasons that some hardware counts."""
 
 
 def _clock_event_seconds(gpu: Gpu) -> Sequence[Sample]:

@@ -13,8 +13,9 @@ from typing import Any, Final, TypeAlias
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.nvml.driver import codes
+from slo_exporter.ingest.nvml.driver.buffers import GpmRequest
 from slo_exporter.ingest.nvml.driver.codes import Behaviour, NvmlError
-from slo_exporter.ingest.nvml.driver.library import GpmRequest, Nvml
+from slo_exporter.ingest.nvml.driver.library import Nvml
 from slo_exporter.ingest.nvml.frame import Sample, Tier
 from slo_exporter.ingest.nvml.reading import quantities
 from slo_exporter.ingest.nvml.reading.capability import Capability

@@ -1,6 +1,7 @@
 """Who a GPU is, and who reads it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -32,40 +33,53 @@ _NUMBERS: Final[Mapping[str, str]] = {
     "module": "nvmlDeviceGetModuleId",
     "numa": "nvmlDeviceGetNumaNodeId",
 }
+_CAPABILITY: Final = "nvmlDeviceGetCudaComputeCapability"
 _NO_NODE: Final = 0xFFFF_FFFF
 """What stands for "no NUMA node"."""
 _PASSING: Final = frozenset({Behaviour.DROP, Behaviour.EMPTY, Behaviour.COUNT})
 """A label that is refused like that is absent; the GPU is read all the same."""
 
 
-def open_gpu(nvml: Nvml, index: int, uuid: str = "") -> Gpu:
+@dataclass(slots=True)
+class Identity:
+    """Who a GPU is, as far as it told: what came before a call that failed is kept."""
+
+    uuid: str = ""
+    info: dict[str, str] = field(default_factory=dict)
+    """Labels of ``gpu_info`` beside ``gpu``, ``uuid`` and those of `versions`; what is not told is absent."""
+
+
+def open_gpu(nvml: Nvml, index: int, who: Identity) -> Gpu:
     """
-    Open a GPU, by *uuid* where it is known: its number may have changed.
+    Open a GPU, by its UUID where that is known: its number may have changed.
+
+    First of all where it is and its UUID: by these a GPU that is lost is found.
 
     Raises:
         NvmlError: it cannot be opened.
     """
-    handle = nvml.by_uuid(uuid) if uuid else nvml.by_index(index)
-    return Gpu(nvml=nvml, index=index, handle=handle, uuid=uuid or nvml.text("nvmlDeviceGetUUID", handle))
+    handle = nvml.by_uuid(who.uuid) if who.uuid else nvml.by_index(index)
+    try:
+        who.uuid = who.uuid or nvml.text("nvmlDeviceGetUUID", handle)
+    finally:
+        _tell(who.info, "pci_bus_id", lambda: _bus_id(nvml, handle))
+    return Gpu(nvml=nvml, index=index, handle=handle, uuid=who.uuid)
 
 
-def info(gpu: Gpu) -> dict[str, str]:
+def describe(gpu: Gpu, who: Identity) -> None:
     """
-    Labels of ``gpu_info`` beside ``gpu``, ``uuid`` and those of `versions`; what is not told is absent.
+    Ask for everything else that `Identity` holds.
 
     Raises:
         NvmlError: the GPU is gone.
     """
-    found: dict[str, str] = {}
     nvml, handle = gpu.nvml, gpu.handle
     for label, call in _TEXTS.items():
-        _tell(found, label, partial(nvml.text, call, handle))
+        _tell(who.info, label, partial(nvml.text, call, handle))
     for label, call in _NUMBERS.items():
-        _tell(found, label, partial(_number, nvml, call, handle))
-    _tell(found, "pci_bus_id", lambda: _bus_id(nvml, handle))
-    _tell(found, "architecture", lambda: _architecture(nvml, handle))
-    _tell(found, "compute_capability", lambda: "{}.{}".format(*nvml.pair("nvmlDeviceGetCudaComputeCapability", handle)))
-    return found
+        _tell(who.info, label, partial(_number, nvml, call, handle))
+    _tell(who.info, "architecture", lambda: _architecture(nvml, handle))
+    _tell(who.info, "compute_capability", lambda: "{}.{}".format(*nvml.pair(_CAPABILITY, handle)))
 
 
 def versions(nvml: Nvml) -> tuple[str | None, str | None, str | None]:

@@ -11,7 +11,7 @@ from slo_exporter.ingest.nvml.driver.library import Nvml
 from slo_exporter.ingest.nvml.frame import Fault, Frame, Hello, Tier, Xid
 from slo_exporter.ingest.nvml.note import NOTHING, NOWHERE, Note, written
 from slo_exporter.ingest.nvml.order import Order
-from slo_exporter.ingest.nvml.reading import container, identity
+from slo_exporter.ingest.nvml.reading import container, death, identity
 from slo_exporter.ingest.nvml.reading.device import OPENING, WHOLE, XIDS, Device
 from slo_exporter.ingest.nvml.reading.rhythm import PERIOD_NS, STEPS
 from slo_exporter.ingest.nvml.reading.xid_events import XidEvents
@@ -121,10 +121,11 @@ class Poller:
         """A GPU that answers under a second number is the same GPU."""
         seen: set[str] = set()
         for index, device in list(self._devices.items()):
-            if device.uuid and device.uuid in seen:
+            uuid = device.who.uuid
+            if uuid and uuid in seen:
                 self._devices.pop(index).close()
                 self._left_out.add(index)
-            seen.add(device.uuid)
+            seen.add(uuid)
 
     def _frame(self) -> None:
         now_ns = self._clock.monotonic_ns()
@@ -157,6 +158,9 @@ def run(asked: Order, write: Write, wait: Wait, clock: Clock) -> None:
     Raises:
         NvmlError: NVML cannot be used, or is gone.
     """
+    death.follow_parent()
+    if wait(0):  # the parent was gone before that
+        return
     note = Note(asked.note_fd)
     note.put(written(NOWHERE, "nvmlInit"))
     nvml = Nvml(clock)

@@ -36,8 +36,10 @@ class Backoff:
         elif now_ns - self._good_since_ns >= self._pauses.good_s * SECOND_NS:
             self._next_s = self._pauses.first_s
 
-    def failed(self, now_ns: int) -> None:
-        """A child failed: the next starts after a pause."""
+    def failed(self, now_ns: int, *, is_cause_left_out: bool = False) -> None:
+        """A child failed: the next starts after a pause; after the shortest where it leaves out why."""
         self._good_since_ns = None
-        self.start_at_ns = now_ns + int(self._next_s * SECOND_NS)
-        self._next_s = min(2 * self._next_s, self._pauses.longest_s)
+        pause_s = self._pauses.first_s if is_cause_left_out else self._next_s
+        self.start_at_ns = now_ns + int(pause_s * SECOND_NS)
+        if not is_cause_left_out:
+            self._next_s = min(2 * self._next_s, self._pauses.longest_s)

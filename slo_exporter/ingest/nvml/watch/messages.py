@@ -6,10 +6,17 @@ from typing import Final
 from msgspec import DecodeError
 from msgspec.json import Decoder
 
-from slo_exporter.ingest.nvml.frame import Fault, Frame, Hello, Message
+from slo_exporter.ingest.nvml.frame import Fault, Frame, Hello, Message, Reason
 
 LONGEST_LINE: Final = 1 << 20
 """Bytes; a frame of 16 GPUs with everything is some 100 KiB."""
+
+_GIVING_UP: Final = frozenset(
+    {
+        *(Reason.NO_LIBRARY, Reason.NO_DRIVER, Reason.VERSION_MISMATCH),
+        *(Reason.NO_PERMISSION, Reason.CONTAINER_LOST, Reason.NVML_ERROR),
+    }
+)
 
 _DECODER: Final = Decoder(Message)
 
@@ -33,6 +40,11 @@ def decode(line: bytes) -> Hello | Frame | Fault:
     if len(said) != 1:
         raise GarbageError(f"{len(said)} messages in one line")
     return said[0]
+
+
+def reason_of(fault: Fault) -> Reason:
+    """Why a child gives up; what is no reason for that is NVML's error."""
+    return fault.reason if fault.reason in _GIVING_UP else Reason.NVML_ERROR
 
 
 class Lines:

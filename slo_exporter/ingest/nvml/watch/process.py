@@ -52,6 +52,10 @@ class Reader(Protocol):
         """GPU and call that are, or were, under way."""
         ...
 
+    def steps(self) -> int:
+        """How many calls it noted: a number that changes while it gets on."""
+        ...
+
     def ask_to_end(self) -> None:
         """Let it clean up and end; called from any thread, any number of times."""
         ...
@@ -121,6 +125,10 @@ class Process:
         """GPU and call that are, or were, under way."""
         return self._note.read()
 
+    def steps(self) -> int:
+        """How many calls it noted: a number that changes while it gets on."""
+        return self._note.count()
+
     def ask_to_end(self) -> None:
         """Close its standard input and send SIGTERM; called from any thread, any number of times."""
         self._close_input()
@@ -148,3 +156,11 @@ class Process:
     def _close_input(self) -> None:
         if self._popen.stdin is not None:
             self._popen.stdin.close()
+
+
+def signal_name(number: int) -> str:
+    """``SIGSEGV``; a number where it has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -13,10 +13,9 @@ Rules of this module:
 import atexit
 import os
 import select
-import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -25,17 +24,16 @@ import structlog
 from slo_exporter.clock import SECOND_NS, Clock
 from slo_exporter.ingest.nvml.book.book import GpuBook
 from slo_exporter.ingest.nvml.frame import Fault, Frame, Hello, Reason
-from slo_exporter.ingest.nvml.note import NOWHERE
 from slo_exporter.ingest.nvml.order import Order
-from slo_exporter.ingest.nvml.watch.backoff import Backoff, Pauses
-from slo_exporter.ingest.nvml.watch.hints import HINTS
-from slo_exporter.ingest.nvml.watch.messages import GarbageError, Lines, decode
+from slo_exporter.ingest.nvml.watch.backoff import Backoff
+from slo_exporter.ingest.nvml.watch.judge import Judge
+from slo_exporter.ingest.nvml.watch.messages import GarbageError, decode
 from slo_exporter.ingest.nvml.watch.news import News
 from slo_exporter.ingest.nvml.watch.process import COMMAND, Process, Reader
-from slo_exporter.ingest.nvml.watch.quarantine import QUARANTINE_S, Quarantine
+from slo_exporter.ingest.nvml.watch.quarantine import Quarantine
+from slo_exporter.ingest.nvml.watch.running import Patience, Running
+from slo_exporter.ingest.nvml.watch.stuck import Stuck
 
-MOST_STUCK: Final = 2
-"""Children past SIGKILL: a third would hang in the same place."""
 _TICK_S: Final = 1.0
 _ASLEEP_NS: Final = 2 * SECOND_NS
 """Between two passes, twice the tick: so late, we were stopped ourselves, and a child is not to blame."""
@@ -43,39 +41,12 @@ _WHILE_ENDING_S: Final = 0.02
 """Between two looks at a child that is about to die."""
 _READS: Final = 32
 """Of 64 KiB in one pass: a child that floods us does not keep us from the deadlines."""
-_IN_A_CALL: Final = frozenset({Reason.HANG, Reason.CRASH})
 QUARANTINE_OVER: Final = "quarantine_over"
 """Label of a restart that is nobody's fault: what was left out is tried again."""
 
 _log = structlog.get_logger(__name__)
 
 Spawn: TypeAlias = Callable[[Order], Reader]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long to wait for what, in seconds."""
-
-    first_frame_s: float = 15.0
-    """From the start: nvmlInit may take 10 s on a machine with many GPUs."""
-    frame_s: float = 5.0
-    """From frame to frame: no NVML call has a deadline of its own."""
-    ending_s: float = 0.5
-    """From asking a child to end to SIGKILL."""
-    stuck_s: float = 2.0
-    """From SIGKILL to giving up."""
-    quarantine_s: float = QUARANTINE_S
-    pauses: Pauses = field(default_factory=Pauses)
-
-
-@dataclass(slots=True)
-class _Running:
-    """The child that reads."""
-
-    reader: Reader
-    deadline_ns: int
-    lines: Lines = field(default_factory=Lines)
-    has_said_hello: bool = False
 
 
 @dataclass(slots=True)
@@ -118,10 +89,11 @@ class Watchdog:
         self._spawn: Spawn = spawn or partial(Process, COMMAND)
         self._backoff = Backoff(self._patience.pauses)
         self._quarantine = Quarantine(self._patience.quarantine_s)
-        self._running: _Running | None = None
+        self._running: Running | None = None
         self._ending: _Ending | None = None
-        self._stuck: list[Reader] = []
         self._news = News(order.source, is_optional=is_optional)
+        self._judge = Judge(book, self._news, self._backoff, self._quarantine)
+        self._stuck = Stuck(book, self._news)
         self._tick_at_ns = 0
         self._turned_at_ns = clock.monotonic_ns()
         self._is_stopping = False
@@ -148,9 +120,10 @@ class Watchdog:
         """Do what is to be done now; give the seconds until there may be more."""
         now_ns = self._clock.monotonic_ns()
         asleep_ns, self._turned_at_ns = now_ns - self._turned_at_ns, now_ns
-        self._reap()
+        self._stuck.reap()
         if self._running is not None:
-            self._running.deadline_ns += asleep_ns if asleep_ns > _ASLEEP_NS else 0
+            if asleep_ns > _ASLEEP_NS:
+                self._running.excuse(asleep_ns, now_ns)
             self._listen(self._running, now_ns)
         if self._running is not None:
             self._look_at(self._running, now_ns)
@@ -177,8 +150,7 @@ class Watchdog:
                 if child is not None:
                     child.reader.kill()
                     child.reader.leave()
-            for reader in self._stuck:
-                reader.leave()
+            self._stuck.leave()
             atexit.unregister(self._kill_at_exit)
 
     def _poll(self, seconds: float) -> None:
@@ -197,7 +169,7 @@ class Watchdog:
         events = [self._tick_at_ns]
         if self._running is not None:
             events.append(self._running.deadline_ns)
-        elif not self._stuck_too_many():
+        elif not self._stuck.is_full:
             events.append(self._backoff.start_at_ns)
         return max(0.0, (min(events) - now_ns) / SECOND_NS)
 
@@ -211,8 +183,11 @@ class Watchdog:
     # A child that reads.
 
     def _start_if_due(self, now_ns: int) -> None:
-        if self._stuck_too_many():
+        if self._stuck.is_full:
             if self._news.stuck():
+                # Nobody reads any more: those that the readers hang in are to blame for it.
+                blamed = {**self._stuck.blamed(), **self._quarantine.whole()}
+                self._book.left_out(blamed, self._quarantine.without())
                 self._book.fault(Reason.STUCK)
             return
         if now_ns < self._backoff.start_at_ns:
@@ -220,16 +195,16 @@ class Watchdog:
         if not self._stuck:
             # While one still hangs in the driver, what it hangs in is not tried again.
             self._quarantine.expire(now_ns)
-        self._book.left_out(self._quarantine.whole())
-        order = replace(self._order, without=self._quarantine.without())
+        without = self._quarantine.without()
+        self._book.left_out(self._quarantine.whole(), without)
         try:
-            reader = self._spawn(order)
+            reader = self._spawn(replace(self._order, without=without))
         except OSError as error:
-            self._judge(Reason.EXIT, f"the reader could not be started: {error}", None, now_ns)
+            self._judge.no_start(error, now_ns)
             return
-        self._running = _Running(reader, now_ns + int(self._patience.first_frame_s * SECOND_NS))
+        self._running = Running(reader, self._patience, now_ns)
 
-    def _listen(self, running: _Running, now_ns: int) -> None:
+    def _listen(self, running: Running, now_ns: int) -> None:
         try:
             for _ in range(_READS):
                 chunk = running.reader.read()
@@ -243,14 +218,14 @@ class Watchdog:
                     if self._running is None:
                         return
         except GarbageError as error:
-            self._reject(running, Reason.GARBAGE, str(error), now_ns)
+            self._reject(running, str(error), now_ns)
         except Exception as error:  # noqa: BLE001 - whatever a child says, we go on
             _log.error("gpu_frame_failed", exc_info=error)
-            self._reject(running, Reason.GARBAGE, f"what it said could not be taken: {error!r}", now_ns)
+            self._reject(running, f"what it said could not be taken: {error!r}", now_ns)
 
-    def _hear(self, running: _Running, said: Hello | Frame | Fault, now_ns: int) -> None:
+    def _hear(self, running: Running, said: Hello | Frame | Fault, now_ns: int) -> None:
         if isinstance(said, Fault):
-            self._judge(_of_all(said.reason), said.text or HINTS[_of_all(said.reason)], running.reader, now_ns)
+            self._judge.fault(running.reader, said, now_ns)
             running.reader.ask_to_end()
             self._end(running, now_ns, is_judged=True)
         elif isinstance(said, Hello) is running.has_said_hello:
@@ -259,46 +234,42 @@ class Watchdog:
             running.has_said_hello = True
             self._book.hello(said)
         else:
-            running.deadline_ns = now_ns + int(self._patience.frame_s * SECOND_NS)
-            self._backoff.good(now_ns)
-            self._news.good(said, running.reader.pid, self._book.frame(said))
+            running.framed(now_ns)
+            self._take(running, said, now_ns)
 
-    def _look_at(self, running: _Running, now_ns: int) -> None:
+    def _take(self, running: Running, frame: Frame, now_ns: int) -> None:
+        self._backoff.good(now_ns)
+        changes = self._book.frame(frame)
+        self._news.good(frame, running.reader.pid, changes, left_out=len(self._quarantine.whole()))
+        if not self._stuck and self._quarantine.see({gpu.gpu: gpu.uuid for gpu in frame.gpus}):
+            self._start_anew(running, now_ns)
+
+    def _look_at(self, running: Running, now_ns: int) -> None:
         """Is it time to end a child that did not end by itself?"""
+        running.look(now_ns)
         if self._is_stopping:
             running.reader.ask_to_end()
             self._end(running, now_ns, is_judged=True)
         elif now_ns >= running.deadline_ns:
-            self._reject(running, Reason.HANG, HINTS[Reason.HANG], now_ns)
+            self._judge.hang(running.reader, now_ns)
+            self._kill(self._end(running, now_ns, is_judged=True), now_ns)
         elif not self._stuck and self._quarantine.expire(now_ns):
-            self._book.restarted(QUARANTINE_OVER)
-            self._book.fault(Reason.STARTING)
-            running.reader.ask_to_end()
-            self._end(running, now_ns, is_judged=True)
+            self._start_anew(running, now_ns)
 
-    def _reject(self, running: _Running, reason: Reason, message: str, now_ns: int) -> None:
-        self._judge(reason, message, running.reader, now_ns)
+    def _start_anew(self, running: Running, now_ns: int) -> None:
+        """Something else is to be left out."""
+        self._book.restarted(QUARANTINE_OVER)
+        self._book.fault(Reason.STARTING)
+        running.reader.ask_to_end()
+        self._end(running, now_ns, is_judged=True)
+
+    def _reject(self, running: Running, message: str, now_ns: int) -> None:
+        self._judge.garbage(running.reader, message, now_ns)
         self._kill(self._end(running, now_ns, is_judged=True), now_ns)
-
-    def _judge(self, reason: Reason, message: str, reader: Reader | None, now_ns: int, **more: str) -> None:
-        """A child failed: count it, blame the call that was under way, wait before the next."""
-        where = reader.note() if reader is not None and reason in _IN_A_CALL else None
-        gpu, call = where or (NOWHERE, "")
-        if where is not None:
-            more |= {"call": call} if gpu == NOWHERE else {"call": call, "gpu": str(gpu)}
-            message = f"{message} ({call})" if gpu == NOWHERE else f"{message} (GPU {gpu}: {call})"
-        if left_out := self._quarantine.blame(gpu, call, reason, now_ns):
-            more["left_out"] = left_out
-        self._book.restarted(reason.value)
-        self._book.fault(reason, message, None if gpu == NOWHERE else gpu)
-        self._backoff.failed(now_ns)
-        if reader is not None:
-            more["pid"] = str(reader.pid)
-        self._news.bad(reason, message, more)
 
     # A child that ends.
 
-    def _end(self, running: _Running, now_ns: int, *, is_judged: bool) -> _Ending:
+    def _end(self, running: Running, now_ns: int, *, is_judged: bool) -> _Ending:
         self._running = None
         until_ns = now_ns + int(self._patience.ending_s * SECOND_NS)
         self._ending = _Ending(running.reader, until_ns, is_judged)
@@ -315,61 +286,18 @@ class Watchdog:
             return
         if not ending.is_judged:
             ending.is_judged = True
-            self._judge_by_code(ending.reader, code, now_ns)
+            self._judge.end(ending.reader, code, now_ns)
         if code is not None:
             ending.reader.leave()
             self._ending = None
         elif ending.is_killed:
-            self._put_aside(ending)
+            self._put_aside(ending.reader)
         else:
             self._kill(ending, now_ns)
 
-    def _judge_by_code(self, reader: Reader, code: int | None, now_ns: int) -> None:
-        if code is not None and code < 0:
-            name = _signal_name(-code)
-            self._judge(Reason.CRASH, f"the reader was ended by {name}", reader, now_ns, signal=name)
-        else:
-            how = {"exit_code": str(code)} if code is not None else {}
-            self._judge(Reason.EXIT, HINTS[Reason.EXIT], reader, now_ns, **how)
-
-    def _put_aside(self, ending: _Ending) -> None:
+    def _put_aside(self, reader: Reader) -> None:
         self._ending = None
         if self._is_stopping:
-            ending.reader.leave()
-            return
-        self._stuck.append(ending.reader)
-        self._book.stuck(len(self._stuck))
-        self._news.put_aside(ending.reader.pid, len(self._stuck))
-
-    def _reap(self) -> None:
-        gone = [reader for reader in self._stuck if reader.exit_code() is not None]
-        if not gone:
-            return
-        for reader in gone:
             reader.leave()
-            self._news.gone(reader.pid)
-        self._stuck = [reader for reader in self._stuck if reader not in gone]
-        self._book.stuck(len(self._stuck))
-
-    def _stuck_too_many(self) -> bool:
-        return len(self._stuck) >= MOST_STUCK
-
-
-def _of_all(reason: Reason) -> Reason:
-    """A child that gives up says why; what is no reason for that is NVML's error."""
-    return reason if reason in _TELLABLE else Reason.NVML_ERROR
-
-
-_TELLABLE: Final = frozenset(
-    {
-        *(Reason.NO_LIBRARY, Reason.NO_DRIVER, Reason.VERSION_MISMATCH),
-        *(Reason.NO_PERMISSION, Reason.CONTAINER_LOST, Reason.NVML_ERROR),
-    }
-)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+        else:
+            self._stuck.put_aside(reader)
