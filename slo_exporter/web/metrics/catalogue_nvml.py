@@ -27,7 +27,7 @@ NVML: Final = (
     ),
     gauge(
         "slo_exporter_nvml_left_out",
-        "1 while a capability of a GPU is left out, for 10 min or an hour, since NVML hung or crashed in it; * is the whole GPU.",
+        "1 while a capability of a GPU is left out, since NVML hung or crashed in it; * is the whole GPU.",
         *GPU,
         "capability",
     ),

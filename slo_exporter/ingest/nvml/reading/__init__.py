@@ -9,4 +9,5 @@ The child's side: one GPU after the other, in tiers.
 | plan, integrals | what it is asked for, and what is integrated where it has no counter |
 | poller, rhythm, xid_events | all of them, in time |
 | faults, container | when nothing can be read, and why |
+| death | this process ends with its parent |
 """
