@@ -6,7 +6,7 @@ import pytest
 
 from slo_exporter.config import gpu_form, settings
 from slo_exporter.config.errors import ConfigError
-from slo_exporter.ingest.nvml.book import sifting
+from slo_exporter.ingest.nvml.book import shapes
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_uuid_is_read_as_nvml_writes_it(config: Path) -> None:
 
 def test_every_index_that_can_be_read_can_be_written(config: Path) -> None:
     """And no other: its GPU would be missing for ever."""
-    assert gpu_form.MOST_GPUS == sifting._MOST_INDEX
+    assert gpu_form.MOST_GPUS == shapes.MOST_INDEX
     config.write_text("gpu: {groups: {a: {gpus: [1023]}}}")
     assert settings.load(config, environ={}).gpu.groups == {"a": ("1023",)}
     config.write_text("gpu: {groups: {a: {gpus: [1024]}}}")
