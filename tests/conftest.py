@@ -50,6 +50,11 @@ def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return stub_library.build(tmp_path_factory.mktemp("nvml"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests of whole processes, which take longest: then all workers end at the same time."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/system/"))
+
+
 def _miss(tool: str) -> Path:
     if os.environ.get("SLO_EXPORTER_REQUIRE") == "all":
         pytest.fail(f"{tool} is required here and not installed: .ci/run has to install it")
