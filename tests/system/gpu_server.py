@@ -188,7 +188,7 @@ class Fleet:
         with server.config.open("a") as config:
             config.write("gpu: {source: nvml}\n")
         stub = Stub(library, server.folder, gpus).load("*", "matmul")
-        server.environment |= stub.environment
+        server.environment = stub.environment
         return cls(server, stub)
 
     def start(self) -> "Fleet":

@@ -43,6 +43,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+GPU_SOURCE = "SLO_EXPORTER_GPU__SOURCE"
+"""Off but where a test is about GPUs: looking for them costs each start."""
+
+
 @dataclass
 class Server:
     """``slo-exporter serve`` on a database and ports of its own, started as often as asked."""
@@ -50,7 +54,7 @@ class Server:
     folder: Path
     database: str = ""
     """URL; empty: a SQLite file in the folder."""
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=lambda: {GPU_SOURCE: "off"})
     api: int = field(default_factory=free_port)
     grpc: int = field(default_factory=free_port)
     http: int = field(default_factory=free_port)

@@ -20,7 +20,7 @@ def test_the_start_log_says_what_runs_and_where_to_look(server: Server) -> None:
     server.start()
 
     log = "".join(server.log)
-    assert "otlp, nvml -> sli -> slo -> store -> web" in log
+    assert "otlp -> sli -> slo -> store -> web" in log
     for port in (server.api, server.grpc, server.http):
         assert f"127.0.0.1:{port}" in log
 
