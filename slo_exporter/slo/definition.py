@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from slo_exporter.sli.indicator import Indicator
+from slo_exporter.slo import alerting
+from slo_exporter.slo.alerting import AlertPolicy, AlertRule
+from slo_exporter.slo.policy import ReleasePolicy
 from slo_exporter.slo.windows import Window
 
 
@@ -21,6 +24,9 @@ class Slo:
     labels: Mapping[str, str] = field(default_factory=dict)
     max_data_age_ns: int = 15 * 60 * 10**9
     """Older data is stale for a release check."""
+    alerts: AlertPolicy = field(default_factory=AlertPolicy)
+    release: ReleasePolicy = field(default_factory=ReleasePolicy)
+    """Of its service."""
 
     def __post_init__(self) -> None:
         """Refuse an objective that leaves no budget or asks for nothing."""
@@ -31,3 +37,13 @@ class Slo:
     def key(self) -> tuple[str, str]:
         """(service, name): unique among the SLOs of a server."""
         return (self.service, self.name)
+
+    @property
+    def alert_rules(self) -> tuple[AlertRule, ...]:
+        """The alerts that it has."""
+        return alerting.rules(
+            self.alerts,
+            window_s=self.window.seconds,
+            objective=self.objective,
+            is_sliced=self.indicator.timeslice_s is not None,
+        )

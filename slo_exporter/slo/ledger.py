@@ -13,11 +13,12 @@ import numpy as np
 from slo_exporter.sli.counting import EXCLUDED, GOOD, SLICE_NS, SLICE_S, TOTAL, Delta
 from slo_exporter.sli.records import MISSING, Ints
 from slo_exporter.slo import budget
+from slo_exporter.slo.alerting import NO_ALERTS, ActiveAlerts
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import Correction, corrected_range, effective
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.judging import due_slices, settled_s
-from slo_exporter.slo.report import BudgetReport, reason_of, state_of
+from slo_exporter.slo.report import AlertReport, BudgetReport, alert_reports, reason_of, state_of
 from slo_exporter.slo.timeline import Timeline
 from slo_exporter.slo.uptime import Uptime
 from slo_exporter.slo.windows import BURN_WINDOWS, Range, range_of
@@ -118,6 +119,7 @@ class Ledger:
         *,
         accepting_since_ns: int | None = None,
         judged_s: int | None = None,
+        active: ActiveAlerts = NO_ALERTS,
     ) -> list[BudgetReport]:
         """
         Report on SLOs.
@@ -128,6 +130,7 @@ class Ledger:
             accepting_since_ns: since when the receivers have been accepting
                 without a break; None while they are not.
             judged_s: every time slice that ends here or before was judged.
+            active: alerts that are.
         """
         wanted = list(range(len(self.slos)) if rows is None else rows)
         uptime = self.uptime if accepting_since_ns is None else self.uptime.extended(accepting_since_ns, now_ns + 1)
@@ -139,7 +142,8 @@ class Ledger:
         for row, *counts in zip(wanted, *burn, strict=True):
             by_window = dict(zip((*BURN_WINDOWS, "window"), (*counts, own[row]), strict=True))
             coverage = self._coverage(row, own[row], covered, now_ns, due_s)
-            reports.append(self._report(row, by_window, coverage, now_ns, uptime.until_ns))
+            alerts = alert_reports(self.slos[row], by_window, active.get(row, {}))
+            reports.append(self._report(row, by_window, coverage, alerts, now_ns, uptime.until_ns))
         return reports
 
     def _own_counts(self, rows: Sequence[int], now_ns: int) -> Mapping[int, Counts]:
@@ -168,10 +172,17 @@ class Ledger:
         return min(1.0, (own.total + own.excluded) / due) if due else None
 
     def _report(
-        self, row: int, counts: Mapping[str, Counts], coverage: float | None, now_ns: int, until_ns: int | None
+        self,
+        row: int,
+        counts: Mapping[str, Counts],
+        coverage: float | None,
+        alerts: tuple[AlertReport, ...],
+        now_ns: int,
+        until_ns: int | None,
     ) -> BudgetReport:
         slo, own = self.slos[row], counts["window"]
-        state = state_of(own, slo.objective, coverage)
+        alerting = [alert for alert in alerts if alert.is_active]
+        state = state_of(own, slo.objective, coverage, is_burning=bool(alerting))
         spent = budget.budget(own, slo.objective)
         burn_rates = {text: budget.burn_rate(c, slo.objective) for text, c in counts.items()}
         newest = int(self.newest_ns[row])
@@ -188,7 +199,9 @@ class Ledger:
             as_of_ns=min(now_ns, until_ns or now_ns),
             data_age_seconds=None if newest == MISSING else max(0, now_ns - newest) / 1e9,
             state=state,
-            reason=reason_of(state, slo, own, coverage),
+            reason=reason_of(state, slo, own, coverage, alerting),
+            bad_events={text: c.bad for text, c in counts.items()},
+            alerts=alerts,
         )
 
 

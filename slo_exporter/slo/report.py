@@ -1,13 +1,14 @@
 """One SLO at one instant: every number of its budget, and its state."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from math import floor
 from typing import Final
 
-from slo_exporter.slo import budget
+from slo_exporter.slo import alerting, budget
+from slo_exporter.slo.alerting import AlertKey, AlertRule
 from slo_exporter.slo.budget import Budget, Counts
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.windows import Range
@@ -26,6 +27,29 @@ class State(StrEnum):
     INSUFFICIENT_DATA = "insufficient_data"
     AT_RISK = "at_risk"
     OK = "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertReport:
+    """One alert of an SLO at one instant."""
+
+    rule: AlertRule
+    since_ns: int | None
+    """Active since; None while it is not."""
+    holds: bool | None
+    """What the counts say now; None when they cannot: then it stays as it was."""
+    long: str
+    """The long window; where every event failed, the one that tells, empty without one."""
+    burn_long: float | None
+    burn_short: float | None
+    """None where every event failed."""
+    bad_events: int
+    """In the long window."""
+
+    @property
+    def is_active(self) -> bool:
+        """It fires."""
+        return self.since_ns is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +73,10 @@ class BudgetReport:
     """now − end of the newest counted event; None before the first."""
     state: State
     reason: str
+    bad_events: Mapping[str, int]
+    """By window text, as burn rates are."""
+    alerts: tuple[AlertReport, ...]
+    """One for each of the SLO's `alert_rules`."""
 
     @property
     def is_stale(self) -> bool:
@@ -61,20 +89,42 @@ def share(ratio: float) -> str:
     return f"{floor(Decimal(repr(ratio)) * 1000) / 10:.1f}%"
 
 
-def state_of(counts: Counts, objective: Decimal, coverage_ratio: float | None) -> State:
-    """The state of an SLO (law 2)."""
+def alert_reports(slo: Slo, counts: Mapping[str, Counts], active: Mapping[AlertKey, int]) -> tuple[AlertReport, ...]:
+    """Report on every alert of an SLO, from its counts by window text and since when its active ones are."""
+    return tuple(_alert_report(rule, slo.objective, counts, active.get(rule.key)) for rule in slo.alert_rules)
+
+
+def _alert_report(
+    rule: AlertRule, objective: Decimal, counts: Mapping[str, Counts], since_ns: int | None
+) -> AlertReport:
+    long = rule.long or alerting.failure_window(rule, counts) or ""
+    return AlertReport(
+        rule=rule,
+        since_ns=since_ns,
+        holds=alerting.holds(rule, counts, objective),
+        long=long,
+        burn_long=budget.burn_rate(counts[long], objective) if long else None,
+        burn_short=budget.burn_rate(counts[rule.short], objective) if rule.short else None,
+        bad_events=counts[long].bad if long else 0,
+    )
+
+
+def state_of(counts: Counts, objective: Decimal, coverage_ratio: float | None, *, is_burning: bool = False) -> State:
+    """The state of an SLO (law 2); it is burning while an alert of it is active."""
     if not counts.total:
         return State.NO_DATA
     if budget.is_exhausted(counts, objective):
         return State.EXHAUSTED
     if coverage_ratio is None or coverage_ratio < LEAST_COVERAGE:
         return State.INSUFFICIENT_DATA
-    if budget.is_low(counts, objective, LOW_BUDGET):
+    if is_burning or budget.is_low(counts, objective, LOW_BUDGET):
         return State.AT_RISK
     return State.OK
 
 
-def reason_of(state: State, slo: Slo, counts: Counts, coverage_ratio: float | None) -> str:
+def reason_of(
+    state: State, slo: Slo, counts: Counts, coverage_ratio: float | None, burning: Sequence[AlertReport] = ()
+) -> str:
     """One sentence that says why the state is what it is."""
     left = budget.budget(counts, slo.objective)
     match state:
@@ -88,7 +138,21 @@ def reason_of(state: State, slo: Slo, counts: Counts, coverage_ratio: float | No
             return f"{bad}, {left.allowed_bad:.12g} allowed in {slo.window.text}"
         case State.INSUFFICIENT_DATA:
             return f"coverage is {share(coverage_ratio or 0)}, {LEAST_COVERAGE:.0%} is needed"
-        case State.AT_RISK:
-            return f"{share(left.remaining_ratio or 0)} of the error budget remains, less than {LOW_BUDGET:.0%}"
-        case State.OK:
-            return f"{share(left.remaining_ratio or 0)} of the error budget remains"
+        case State.AT_RISK if burning:
+            return alert_reason(burning[0])
+        case _:
+            least = f", less than {LOW_BUDGET:.0%}" if state is State.AT_RISK else ""
+            return f"{share(left.remaining_ratio or 0)} of the error budget remains{least}"
+
+
+def alert_reason(alert: AlertReport) -> str:
+    """One sentence that says why an alert is active, or why it stays so."""
+    rule = alert.rule
+    if alert.holds is None:
+        return f"a {rule.severity} alert ({rule.tier}) stays active: there is no data to end it"
+    if rule.factor is None or alert.burn_long is None:
+        return f"every event failed: {alert.bad_events} in {alert.long or alert.rule.long}"
+    return (
+        f"the budget burns at {alert.burn_long:.3g} over {rule.long}, a {rule.severity} alert ({rule.tier}) "
+        f"is active above {float(rule.factor):.3g}"
+    )

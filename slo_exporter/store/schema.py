@@ -15,7 +15,7 @@ from typing import Final
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 from sqlalchemy import UniqueConstraint as Unique
 
-VERSION: Final = "0003"
+VERSION: Final = "0004"
 """The newest migration."""
 
 METADATA: Final = MetaData()
@@ -159,4 +159,37 @@ AUDIT: Final = Table(
     Column("slo", Text, nullable=False),
     Column("detail", Text, nullable=False),
     Index("audit_by_age", "at_ns"),
+)
+ALERTS: Final = Table(
+    "alerts",
+    METADATA,
+    Column("slo_id", ForeignKey("slos.id"), primary_key=True),
+    Column("severity", Text, primary_key=True),
+    Column("tier", Text, primary_key=True),
+    Column("since_ns", BigInteger, nullable=False, comment="active since; a row goes when it ends"),
+    sqlite_with_rowid=False,
+)
+RELEASES: Final = Table(
+    "releases",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("service", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("at_ns", BigInteger, nullable=False, comment="when it went out"),
+    Column("made_ns", BigInteger, nullable=False, comment="when that was told"),
+    Column("who", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Index("releases_by_time", "at_ns"),
+)
+DECISIONS: Final = Table(
+    "decisions",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("at_ns", BigInteger, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("service", Text, nullable=False),
+    Column("decision", Text, nullable=False, comment="allow, deny or undecided"),
+    Column("override", Text, comment="why it was overridden; null when it was not"),
+    Column("answer", Text, nullable=False, comment="JSON text of what was answered: the decision with its inputs"),
+    Index("decisions_by_time", "at_ns"),
 )

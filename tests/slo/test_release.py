@@ -35,6 +35,8 @@ def _report(
         data_age_seconds=age_s,
         state=state,
         reason=reason_of(state, slo, counts, coverage),
+        bad_events={},
+        alerts=(),
     )
 
 
