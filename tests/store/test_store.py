@@ -468,9 +468,19 @@ def test_a_schema_that_is_gone_is_stale(books: Books) -> None:
     """An empty database under the same name: opening makes it ours again."""
     books.count({(0, NOON_S): (1, 1, 0)})
     with books.store._database.transaction() as connection:
-        for table in ("totals", "slices", "packed", "open_slices", "corrections", "generations", "slos", "receipts"):
+        for table in ("totals", "slices", "packed", "open_slices", "corrections", "generations", "alerts", "slos"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
-        for table in ("uptime", "writers", "groups", "roles", "audit", "alembic_version"):
+        for table in (
+            "receipts",
+            "releases",
+            "decisions",
+            "uptime",
+            "writers",
+            "groups",
+            "roles",
+            "audit",
+            "alembic_version",
+        ):
             connection.exec_driver_sql(f"DROP TABLE {table}")
     with pytest.raises(StaleError):
         books.count({(0, NOON_S): (1, 1, 0)})
