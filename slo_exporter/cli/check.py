@@ -1,8 +1,9 @@
 """``slo-exporter check``: are these SLO files and settings right?"""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from slo_exporter.sli.gpus import GpuSelector
     from slo_exporter.sli.indicator import Selector
     from slo_exporter.slo.definition import Slo
+
+
+_OF_SLOS: Final = re.compile(rb"^(apiVersion|slos):", re.MULTILINE)
+"""A line that only a file of SLOs has."""
 
 
 @click.command(short_help="Say what SLO files and settings mean, and what is wrong.")
@@ -37,7 +42,9 @@ def check(files: Sequence[Path]) -> int:
     width = max((len(_called(slo)) for slo in slos), default=0)
     for slo in slos:
         click.echo(terminal.plain(f"ok  {_called(slo):{width}}  {_meaning(slo)}"))
-    for warning in _repeated(slos):
+    for note in _without_alerts(slos):
+        click.echo(f"note: {terminal.plain(note)}", err=True)
+    for warning in (*_repeated(slos), *_ambiguous(slos)):
         click.echo(f"warning: {warning}", err=True)
     # A file may be named here and in the settings.
     for problem in dict.fromkeys([*problems, *of_slos]):
@@ -52,8 +59,10 @@ def _is_settings(path: Path) -> bool:
     from slo_exporter.config.settings import Settings
 
     try:
+        if _OF_SLOS.search(path.read_bytes()):
+            return False  # a thousand SLOs are not read twice to be told what they are
         documents = yaml_text.read(path)
-    except ConfigError:
+    except (OSError, ConfigError):
         return False
     keys = {key for plain in documents if isinstance(plain, dict) for key in plain}
     return keys.isdisjoint(("apiVersion", "slos")) and not keys.isdisjoint(sentences.keys(Settings))
@@ -133,3 +142,32 @@ def _repeated(slos: Iterable["Slo"]) -> Iterable[str]:
         same = first.setdefault((slo.indicator.normal_form(), slo.objective, slo.window.seconds), slo)
         if same is not slo:
             yield f"{_called(slo)} promises the same as {_called(same)}"
+
+
+def _ambiguous(slos: Iterable["Slo"]) -> Iterator[str]:
+    """SLOs that rules for Prometheus could not tell apart: Sloth's id is both names with a hyphen between."""
+    first: dict[str, Slo] = {}
+    for slo in slos:
+        same = first.setdefault("-".join(slo.key), slo)
+        if same is not slo:
+            yield f"{_called(slo)} and {_called(same)} are both {'-'.join(slo.key)} in rules; rename one of them"
+
+
+def _without_alerts(slos: Iterable["Slo"]) -> Iterator[str]:
+    """Usual alerts that make no sense for an SLO, a line an SLO; what its author wrote is right or refused."""
+    from slo_exporter.config import alert_form
+    from slo_exporter.slo import alerting
+
+    for slo in slos:
+        window_s, objective = slo.window.seconds, slo.objective
+        said, hopeless = [], []
+        for burn, why in alerting.left_out(slo.alerts, window_s=window_s, objective=objective):
+            if burn.fitting(window_s, objective) is None:
+                hopeless.append(alert_form.field(burn))
+            else:
+                advice = alert_form.advice(burn, window_s, objective)
+                said.append(f"{alert_form.field(burn)} ({alert_form.percent(burn.share)} {why}; {advice})")
+        if hopeless:
+            said.append(f"{', '.join(hopeless)} (the window is too short; write {alert_form.OFF})")
+        if said:
+            yield f"{_called(slo)}: left out: {', '.join(said)}"

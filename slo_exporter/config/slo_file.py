@@ -8,7 +8,7 @@ of ``slos:`` may also come as JSON, over the API, and is read just as strictly.
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Final
@@ -17,13 +17,17 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.config import gpu_form, json_text, sentences, values, yaml_text
+from slo_exporter.config.alert_form import AlertForm
 from slo_exporter.config.errors import ConfigError
 from slo_exporter.config.indicator_form import IndicatorForm
+from slo_exporter.config.release_form import ReleaseForm
 from slo_exporter.config.yaml_text import Plain
 from slo_exporter.slo.definition import Slo
+from slo_exporter.slo.policy import ReleasePolicy
 from slo_exporter.slo.windows import Window
 
 API_VERSION: Final = "slo-exporter/v1"
+_USUAL: Final = AlertForm()
 LONGEST_RETENTION_NS: Final = values.LONGEST_WINDOW_S * SECOND_NS
 
 
@@ -33,6 +37,10 @@ class _Document(BaseModel):
     api_version: str = Field(alias="apiVersion")
     service: Annotated[str, PlainValidator(values.name)]
     labels: Annotated[dict[str, str], PlainValidator(values.labels)] = {}
+    alerts: AlertForm = AlertForm()
+    """Of entries that have none."""
+    release: ReleaseForm = ReleaseForm()
+    """Of the service, also of its other documents."""
     slos: Annotated[list[object], Field(min_length=1)]
 
 
@@ -44,9 +52,18 @@ class _Entry(BaseModel):
     window: Annotated[Window, PlainValidator(values.window)]
     indicator: IndicatorForm
     max_data_age: Annotated[int | None, PlainValidator(values.duration("5s", "100d"))] = None
+    alerts: AlertForm = AlertForm()
 
-    def slo(self, service: str, labels: Mapping[str, str]) -> Slo:
-        """Give the SLO of *service*."""
+    def slo(self, service: str, labels: Mapping[str, str], usual: AlertForm) -> Slo:
+        """
+        Give the SLO of *service*.
+
+        Raises:
+            ConfigError: alerts, its own or the *usual* ones, make no sense for it.
+        """
+        alerts = self.alerts if "alerts" in self.model_fields_set else usual
+        if unfit := list(alerts.unfit(self.window.seconds, self.objective)):
+            raise ConfigError([f"SLO {values.shown(self.name)}: {line}" for line in unfit])
         slo = Slo(
             service=service,
             name=self.name,
@@ -54,8 +71,19 @@ class _Entry(BaseModel):
             window=self.window,
             indicator=self.indicator.indicator(service),
             labels=labels,
+            alerts=alerts.policy(self.window.seconds),
         )
         return slo if self.max_data_age is None else replace(slo, max_data_age_ns=self.max_data_age)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a file holds, and what is wrong with it."""
+
+    slos: list[Slo] = field(default_factory=list)
+    releases: list[tuple[str, ReleasePolicy]] = field(default_factory=list)
+    """By service, where a document says it."""
+    problems: list[str] = field(default_factory=list)
 
 
 def load(
@@ -84,9 +112,13 @@ def read(
     """Give the SLOs that were understood, in order, and the problems of all others; as for `load`."""
     slos: dict[tuple[str, str], Slo] = {}
     origin: dict[tuple[str, str], Path] = {}
+    releases: dict[str, tuple[ReleasePolicy, Path]] = {}
     problems: list[str] = []
     for path in dict.fromkeys(paths):
-        for slo in _file(path, problems):
+        found = _file(path)
+        problems.extend(found.problems)
+        problems.extend(f"{path}: {problem}" for problem in _other_releases(found.releases, releases, path))
+        for slo in found.slos:
             problems.extend(f"{path}: {problem}" for problem in _unfit(slo, retention_ns, groups))
             if slo.key in slos:
                 problems.append(
@@ -94,52 +126,73 @@ def read(
                 )
             else:
                 slos[slo.key], origin[slo.key] = slo, path
-    return tuple(slos.values()), tuple(problems)
+    policies = {service: policy for service, (policy, _) in releases.items()}
+    return tuple(_released(slo, policies) for slo in slos.values()), tuple(problems)
 
 
-def _file(path: Path, problems: list[str]) -> list[Slo]:
-    """Read one file; what is wrong with it is added to *problems*."""
+def _other_releases(
+    said: Iterable[tuple[str, ReleasePolicy]], known: dict[str, tuple[ReleasePolicy, Path]], path: Path
+) -> Iterator[str]:
+    """What *path* says of releases otherwise than was *known*, to which it is added."""
+    for service, policy in said:
+        first, origin = known.setdefault(service, (policy, path))
+        if first != policy:
+            yield f"release: service {service!r} has another one in {origin}; write it once, or the same in both"
+
+
+def _released(slo: Slo, policies: Mapping[str, ReleasePolicy]) -> Slo:
+    policy = policies.get(slo.service)
+    return slo if policy is None else replace(slo, release=policy)
+
+
+def _file(path: Path) -> _Found:
+    """Read one file."""
     try:
         documents = yaml_text.read(path)
     except ConfigError as error:
-        problems.extend(error.problems)
-        return []
-    found = [] if documents else ["holds no SLO document"]
-    slos = [slo for document in documents for slo in _document(document, found)]
-    problems.extend(f"{path}: {problem}" for problem in found)
-    return slos
+        return _Found(problems=list(error.problems))
+    found = _Found(problems=[] if documents else ["holds no SLO document"])
+    for document in documents:
+        _document(document, found)
+    return replace(found, problems=[f"{path}: {problem}" for problem in found.problems])
 
 
-def _document(plain: Plain, problems: list[str]) -> list[Slo]:
-    """Read one document; what is wrong with it is added to *problems*."""
+def _document(plain: Plain, found: _Found) -> None:
+    """Read one document into *found*."""
     version = plain.get("apiVersion") if isinstance(plain, dict) else None
     if not isinstance(plain, dict) or version != API_VERSION:
         # Another format: what its other fields are would only be noise.
-        found = f", not {values.shown(str(version))}" if version else ""
-        problems.append(f"apiVersion: must be {API_VERSION}{found}")
-        return []
+        other = f", not {values.shown(str(version))}" if version else ""
+        found.problems.append(f"apiVersion: must be {API_VERSION}{other}")
+        return
     try:
         document = _Document.model_validate(plain)
     except ValidationError as error:
-        problems.extend(sentences.lines(error, _Document))
+        found.problems.extend(sentences.lines(error, _Document))
         # Its entries are lost with it; what is wrong with them is said all the same.
         listed = plain.get("slos")
-        _entries(listed if isinstance(listed, list) else [], "", {}, problems)
-        return []
-    return _entries(document.slos, document.service, document.labels, problems)
+        _entries(listed if isinstance(listed, list) else [], "", {}, _USUAL, found.problems)
+        return
+    if "release" in document.model_fields_set:
+        found.releases.append((document.service, document.release.policy))
+    found.slos.extend(_entries(document.slos, document.service, document.labels, document.alerts, found.problems))
 
 
-def _entries(listed: Sequence[object], service: str, labels: Mapping[str, str], problems: list[str]) -> list[Slo]:
+def _entries(
+    listed: Sequence[object], service: str, labels: Mapping[str, str], alerts: AlertForm, problems: list[str]
+) -> list[Slo]:
     slos = []
     for position, plain in enumerate(listed, 1):
         try:
-            slos.append(entry(plain, service=service, labels=labels, position=position))
+            slos.append(entry(plain, service=service, labels=labels, alerts=alerts, position=position))
         except ConfigError as error:
             problems.extend(error.problems)
     return slos
 
 
-def entry(plain: object, *, service: str, labels: Mapping[str, str], position: int = 1) -> Slo:
+def entry(
+    plain: object, *, service: str, labels: Mapping[str, str], alerts: AlertForm = _USUAL, position: int = 1
+) -> Slo:
     """
     Read one entry of ``slos:``.
 
@@ -147,13 +200,14 @@ def entry(plain: object, *, service: str, labels: Mapping[str, str], position: i
         plain: a mapping whose scalars are text, as `yaml_text` gives them.
         service: whose SLO it is.
         labels: labels of its document.
+        alerts: those of its document, for an entry that says nothing of them.
         position: how messages call it while it has no name.
 
     Raises:
         ConfigError: every problem, a line each: SLO, field, what is wrong.
     """
     try:
-        return _Entry.model_validate(plain).slo(service, labels)
+        return _Entry.model_validate(plain).slo(service, labels, alerts)
     except ValidationError as error:
         called = plain.get("name") if isinstance(plain, dict) else None
         title = f"SLO {values.shown(called)}" if isinstance(called, str) and called else f"SLO number {position}"

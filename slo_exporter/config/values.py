@@ -69,21 +69,29 @@ def name(plain: object) -> str:
     return written
 
 
-def objective(plain: object) -> Decimal:
-    """``99%`` or ``0.99``, exact, strictly between 0 and 1."""
+def share(plain: object, such_as: str = "10%", ratio: str = "0.1") -> Fraction:
+    """``10%`` or ``0.1``, exact, from 0 to 1."""
     written = text(plain)
     match = _SHARE.fullmatch(written)
     if match is None or len(written) > 40:
-        raise ValueError(f"cannot read {shown(written)}; write for example 99.5% or 0.995")
-    share = Fraction(match[1]) / (100 if match[2] else 1)
-    if share == 0:
+        raise ValueError(f"cannot read {shown(written)}; write for example {such_as} or {ratio}")
+    found = Fraction(match[1]) / (100 if match[2] else 1)
+    if found > 1:
+        percent = such_as if match[2] or found >= 100 else f"{written}%"
+        raise ValueError(
+            f"{written!r} is more than all; write a percentage such as {percent} or a ratio such as {ratio}"
+        )
+    return found
+
+
+def objective(plain: object) -> Decimal:
+    """``99%`` or ``0.99``, exact, strictly between 0 and 1."""
+    found, written = share(plain, "99.5%", "0.995"), text(plain)
+    if found == 0:
         raise ValueError(f"{written} asks for nothing; it must be more than 0")
-    if share == 1:
+    if found == 1:
         raise ValueError(f"{written} leaves no error budget; it must be less than 100%, such as 99.9%")
-    if share > 1:
-        percent = "99.5%" if match[2] or share >= 100 else f"{written}%"
-        raise ValueError(f"{written!r} is more than all; write a percentage such as {percent} or a ratio such as 0.995")
-    parts = share * 10**MOST_DECIMALS
+    parts = found * 10**MOST_DECIMALS
     if parts.denominator != 1:
         raise ValueError(f"{written} has more than {MOST_DECIMALS} decimals as a ratio")
     return Decimal(parts.numerator).scaleb(-MOST_DECIMALS).normalize()

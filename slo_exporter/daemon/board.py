@@ -11,6 +11,7 @@ from slo_exporter.daemon.gpus import Gpus
 from slo_exporter.daemon.hearing import Hearing
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.loaded import Loaded
+from slo_exporter.daemon.release_costs import ReleaseCosts
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.receiver import Receiver
 from slo_exporter.insight.figures import Breakdown, Question
@@ -19,8 +20,10 @@ from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.history import History, history
+from slo_exporter.slo.release import DecisionMade, ReleaseCheck
+from slo_exporter.slo.releases import Cost, Release
 from slo_exporter.slo.report import BudgetReport
-from slo_exporter.web.board import About, Definition, GpusView, Readings, Source
+from slo_exporter.web.board import CHECKS, About, Definition, GpusView, Readings, Source, check_label
 from slo_exporter.web.wording import BLIND
 
 _REASONS: Final = {
@@ -57,6 +60,8 @@ class DaemonBoard:
         self._gpus = gpus
         self._clock = clock
         self._about = about
+        self._costs = ReleaseCosts(committer)
+        self._checks = Counter[tuple[str, ...]]({(label,): 0 for label in CHECKS})
 
     def about(self) -> About:
         """What runs."""
@@ -71,9 +76,9 @@ class DaemonBoard:
         """The counts are in memory: questions have answers, new or old."""
         return self._committer.loaded is not None
 
-    def reports(self, now_ns: int) -> Sequence[BudgetReport]:
-        """Report on every SLO; none before the counts were loaded."""
-        return self._committer.reports(now_ns)
+    def reports(self, now_ns: int, service: str | None = None) -> Sequence[BudgetReport]:
+        """Report on every SLO, or on those of a service; none before the counts were loaded."""
+        return self._committer.reports(now_ns, service=service)
 
     def report(self, service: str, slo: str, now_ns: int) -> BudgetReport:
         """
@@ -117,6 +122,40 @@ class DaemonBoard:
         loaded, row = self._row(service, slo)
         return tuple(loaded.corrections.get(row, ()))
 
+    def releases(self, service: str | None = None) -> Sequence[Release]:
+        """Releases of a service or of all, the newest first."""
+        return self._committer.releases.releases(service)
+
+    def release(self, number: int) -> Release:
+        """
+        Give one release.
+
+        Raises:
+            KeyError: if there is none of that number.
+        """
+        return self._committer.releases.release(number)
+
+    def costs(self, release: Release, now_ns: int) -> Sequence[Cost]:
+        """Say what a release cost each SLO of its service."""
+        return self._costs.of(release, now_ns)
+
+    def decisions(self, service: str | None = None) -> Sequence[DecisionMade]:
+        """Decisions over a service or over all, the newest first; without their answers."""
+        return self._committer.releases.decisions(service)
+
+    def decision(self, number: int) -> DecisionMade:
+        """
+        Give one decision with its answer.
+
+        Raises:
+            KeyError: if there is none of that number.
+        """
+        return self._committer.releases.decision(number)
+
+    def checked(self, check: ReleaseCheck) -> None:
+        """Count a release check that is answered."""
+        self._checks[check_label(check),] += 1
+
     def breakdown(self, question: Question, now_ns: int) -> Breakdown:
         """
         Say where the time of a service goes.
@@ -156,7 +195,8 @@ class DaemonBoard:
 
     def readings(self) -> Readings:
         """What the other parts counted about themselves."""
-        return {**self._received(), **self._written(), **self._remembered(), **self._of_gpus()}
+        released = self._costs.readings(self._clock.now_ns())
+        return {**self._received(), **self._written(), **self._remembered(), **released, **self._of_gpus()}
 
     def _of_gpus(self) -> Readings:
         """What is read of GPUs; the book knows of the seconds only that it dropped itself."""
@@ -187,6 +227,8 @@ class DaemonBoard:
             "slo_exporter_late_slice_records_total": {(): committer.counts["late_slice_records"]},
             "slo_exporter_folded_rows_total": {(): committer.counts["folded_rows"]},
             "slo_exporter_pruned_rows_total": {(): committer.counts["pruned_rows"]},
+            "slo_exporter_alert_changes_total": committer.alerts.readings(),
+            "slo_exporter_release_checks_total": dict(self._checks),
             "slo_exporter_reloads_total": {(result,): count for result, count in self._editor.reloads.items()},
             "slo_exporter_definition_writes_total": dict(self._editor.writes),
             "slo_exporter_duplicate_exports_total": {(): committer.counts["duplicate_exports"]},

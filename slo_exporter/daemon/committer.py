@@ -15,6 +15,7 @@ import structlog
 
 from slo_exporter.clock import SECOND_NS, Clock
 from slo_exporter.daemon.accepting import Accepting
+from slo_exporter.daemon.alerts import Alerts
 from slo_exporter.daemon.definitions import Definitions, Key
 from slo_exporter.daemon.gpu_records import not_ahead
 from slo_exporter.daemon.loaded import Effect, Loaded
@@ -68,6 +69,8 @@ class Committer:
         loaded: None until the database was opened.
         counts: plain counters by name.
         doubts: what came twice, by service.
+        alerts: says which alerts changed, and how often.
+        releases: releases and decisions.
         last_commit_ns: wall clock of the newest commit; None before the first.
     """
 
@@ -89,6 +92,8 @@ class Committer:
         self.accepting = Accepting(clock)
         self.counts: Counter[str] = Counter()
         self.doubts = Doubts()
+        self.alerts = Alerts(store, self.lock)
+        self.releases = store.releases
         self.commit_seconds = 0.0
         self.last_commit_ns: int | None = None
         self._selector_keys: frozenset[str] = frozenset()
@@ -174,7 +179,7 @@ class Committer:
 
     def heartbeat(self) -> None:
         """
-        Say in SQL that we are accepting, judge time slices, let old things go.
+        Say in SQL that we are accepting, judge time slices and alerts, let old things go.
 
         Raises:
             UnavailableError: the database does not take commits.
@@ -189,6 +194,7 @@ class Committer:
             if self.accepting.lived_ns() > self._ages.receipts_ns:
                 transaction.delete_receipts(aged_ns - self._ages.receipts_ns)
         self._apply(effect, now_ns)
+        self.alerts.evaluate(loaded, now_ns)
         self._tidy(loaded.ledger, aged_ns)
 
     def correct(self, row: int, made: CorrectionMade, audit: Audit) -> None:
@@ -214,9 +220,9 @@ class Committer:
         """Accepting starts anew, now."""
         self.accepting.begin()
 
-    def reports(self, now_ns: int, key: Key | None = None) -> list[BudgetReport]:
+    def reports(self, now_ns: int, key: Key | None = None, service: str | None = None) -> list[BudgetReport]:
         """
-        Report on the SLO of *key*, (service, name), or on all; none before they were loaded.
+        Report on the SLO of *key*, (service, name), on those of *service*, or on all; none before they were loaded.
 
         Raises:
             KeyError: if there is none of that name.
@@ -225,9 +231,14 @@ class Committer:
             return []
         with self.lock:
             ledger = self.loaded.ledger
-            rows = None if key is None else [ledger.row(*key)]
+            rows = None if service is None else ledger.rows_of(service)
+            rows = rows if key is None else [ledger.row(*key)]
             return ledger.reports(
-                now_ns, rows, accepting_since_ns=self.accepting.since_ns, judged_s=self.loaded.slices.judged_s
+                now_ns,
+                rows,
+                accepting_since_ns=self.accepting.since_ns,
+                judged_s=self.loaded.slices.judged_s,
+                active=self.loaded.alerts.active,
             )
 
     def close(self) -> None:
@@ -247,8 +258,10 @@ class Committer:
         opened = self._store.load(declarations, self.accepting.now_ns(), audits)
         admission = self.admission or Admission(opened.roles)
         admission.know(opened.roles)
+        before, loaded = self.loaded, Loaded(declarations, opened)
         with self.lock:
-            self.definitions, self.loaded, self.admission = definitions, Loaded(declarations, opened), admission
+            self.definitions, self.loaded, self.admission = definitions, loaded, admission
+        self.alerts.switched(before, loaded)
         if self._selector_keys - keys:
             self.on_selectors(keys)
         self._selector_keys = keys

@@ -16,6 +16,7 @@ import structlog
 from slo_exporter.config import slo_file
 from slo_exporter.config.errors import ConfigError
 from slo_exporter.slo.definition import Slo
+from slo_exporter.slo.policy import ReleasePolicy
 from slo_exporter.store.store import Declaration, StoredDocument
 from slo_exporter.web.board import FileDefinedError, UnknownSloError
 
@@ -35,8 +36,9 @@ class Definitions:
 
     @property
     def declarations(self) -> tuple[Declaration, ...]:
-        """What is counted, files first."""
-        made = (declaration for key, declaration in self.made.items() if key not in self._in_files)
+        """What is counted, files first; of releases the files of a service speak for all its SLOs."""
+        policies = {slo.service: slo.release for slo in self.files}
+        made = (_released(declaration, policies) for key, declaration in self.made.items() if key not in self._in_files)
         return (*(Declaration(slo, None) for slo in self.files), *made)
 
     def with_files(self, slos: Sequence[Slo]) -> "Definitions":
@@ -82,6 +84,11 @@ class Definitions:
     def _check(self, key: Key) -> None:
         if self.source(key) == "file":
             raise FileDefinedError(*key)
+
+
+def _released(declaration: Declaration, policies: Mapping[str, ReleasePolicy]) -> Declaration:
+    policy = policies.get(declaration.slo.service, ReleasePolicy())
+    return replace(declaration, slo=replace(declaration.slo, release=policy))
 
 
 def _read(stored: StoredDocument) -> Declaration | None:

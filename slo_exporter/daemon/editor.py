@@ -1,5 +1,5 @@
 """
-Changes of what is defined and what counts: from the API, and from files that were edited.
+Changes of what is defined, what counts and what is kept: from the API, and from files that were edited.
 
 All of them are done by the writer between two commits, so none meets a
 half-counted export.
@@ -18,10 +18,13 @@ from slo_exporter.config.errors import ConfigError
 from slo_exporter.daemon.committer import Committer
 from slo_exporter.daemon.definitions import Definitions, Key
 from slo_exporter.daemon.inbox import Inbox
+from slo_exporter.daemon.releasing import Releasing
 from slo_exporter.ingest.otlp.errors import RefusedError
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.ledger import Ledger
+from slo_exporter.slo.release import DecisionMade
+from slo_exporter.slo.releases import Release
 from slo_exporter.store.store import Audit, Declaration
 from slo_exporter.web.board import NotNowError, UnknownSloError
 
@@ -54,6 +57,7 @@ class Editor:
         self._clock = clock
         self._read_files = read_files
         self._reloading = asyncio.Lock()
+        self._releasing = Releasing(committer.releases)
 
     async def put(self, slo: Slo, document: str, who: str) -> bool:
         """Define *slo*; True when there was none of that name."""
@@ -69,6 +73,14 @@ class Editor:
         """Exclude the events of a range."""
         work = partial(self._correct, (service, slo), (asked_from_ns, asked_to_ns), why, who)
         return await self._write("correct", work)
+
+    async def put_release(self, release: Release) -> tuple[Release, bool]:
+        """Keep a release; as it is kept, and whether it is new."""
+        return await self._write("release", partial(self._releasing.release, release))
+
+    async def put_decision(self, made: DecisionMade) -> DecisionMade:
+        """Keep a decision; as it is kept."""
+        return await self._write("decide", partial(self._releasing.decide, made))
 
     async def reload(self) -> None:
         """Read the SLO files again, all or nothing: what cannot be used changes nothing."""

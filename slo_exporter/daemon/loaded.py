@@ -13,6 +13,7 @@ from slo_exporter.sli.counting import Plan, merged
 from slo_exporter.sli.gpu_slicing import GpuSlicePlan
 from slo_exporter.sli.gpus import GpuBatch
 from slo_exporter.sli.slicing import SlicePlan, SliceSums
+from slo_exporter.slo.alert_book import AlertBook
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.judging import SliceBook, SliceChange
 from slo_exporter.slo.ledger import Entry
@@ -37,6 +38,7 @@ class Loaded:
     Attributes:
         ledger: what was counted.
         slices: time slices that are not final.
+        alerts: which are active.
         generations: number of the current generation of each SLO, from 1.
         corrections: by row, in the order in which they were made.
         counts_gpus: whether any SLO is on GPUs.
@@ -47,6 +49,7 @@ class Loaded:
         indicators = [slo.indicator for slo in slos]
         self.ledger: Final = opened.ledger
         self.slices: Final = SliceBook(slos, opened.slices)
+        self.alerts: Final = AlertBook(slos, opened.alerts)
         self.generations: Final = tuple(opened.generations)
         self.corrections: Final[dict[int, list[CorrectionMade]]] = {
             row: list(made) for row, made in opened.corrections.items()

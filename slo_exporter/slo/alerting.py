@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -68,6 +69,8 @@ class Burn:
     def unfit(self, window_s: int, objective: Decimal) -> str | None:
         """Why it makes no sense for a compliance window and an objective; None when it does."""
         factor, most = self.factor(window_s), 1 / (1 - Fraction(objective))
+        if BURN_WINDOWS[self.long] > window_s:
+            return f"is judged over {self.long}, which is longer than the window"
         if factor < 1:
             return f"is a burn rate of {float(factor):.3g} over {self.long}: below 1 a service keeps its objective"
         if factor >= most:
@@ -75,6 +78,15 @@ class Burn:
         if self.share > MOST_SHARE:
             return f"is {float(self.share):.0%} of the budget in {self.long}: most of it is gone by then"
         return None
+
+    def fitting(self, window_s: int, objective: Decimal) -> tuple[Fraction, Fraction] | None:
+        """
+        The shares that make sense: at least the first, and less than the second, or `MOST_SHARE` where that is less.
+
+        None where none does.
+        """
+        least = Fraction(BURN_WINDOWS[self.long], window_s)
+        return (least, least / (1 - Fraction(objective))) if least <= MOST_SHARE else None
 
 
 STANDARD: Final = (
@@ -90,6 +102,7 @@ For 30 days the factors are 14.4, 6, 3 and 1.
 """
 
 
+@lru_cache
 def standard(window_s: int) -> tuple[Burn, ...]:
     """
     The usual alerts for a compliance window of so many seconds.
@@ -106,6 +119,8 @@ def standard(window_s: int) -> tuple[Burn, ...]:
     )
 
 
+KEYS: Final = ((Severity.PAGE, Tier.TOTAL), *((burn.severity, burn.tier) for burn in STANDARD))
+"""Names of all alerts there can be, the gravest first."""
 FAILURE_WINDOWS: Final = ("5m", "30m", "1h", "2h", "6h")
 """The shortest of them that holds `LEAST_FAILED` events tells whether all of them fail."""
 
@@ -156,6 +171,7 @@ ActiveAlerts: TypeAlias = Mapping[int, Mapping[AlertKey, int]]
 NO_ALERTS: Final[ActiveAlerts] = MappingProxyType({})
 
 
+@lru_cache(1024)
 def rules(policy: AlertPolicy, *, window_s: int, objective: Decimal, is_sliced: bool) -> tuple[AlertRule, ...]:
     """The alerts of an SLO: those of its policy that make sense for its window and objective."""
     least = policy.min_bad_events or (1 if is_sliced else DEFAULT_MIN_BAD_EVENTS)
@@ -192,8 +208,8 @@ def holds(rule: AlertRule, counts: Mapping[str, Counts], objective: Decimal) -> 
     long, short = counts[rule.long], counts[rule.short]
     if not (long.total and short.total):
         return None
-    is_burning = _exceeds(short, objective, rule.factor) and _exceeds(long, objective, rule.factor)
-    return is_burning and long.bad >= rule.min_bad_events
+    is_news = long.bad >= rule.min_bad_events
+    return is_news and _exceeds(short, objective, rule.factor) and _exceeds(long, objective, rule.factor)
 
 
 def failure_window(rule: AlertRule, counts: Mapping[str, Counts]) -> str | None:

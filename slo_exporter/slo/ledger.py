@@ -13,12 +13,12 @@ import numpy as np
 from slo_exporter.sli.counting import EXCLUDED, GOOD, SLICE_NS, SLICE_S, TOTAL, Delta
 from slo_exporter.sli.records import MISSING, Ints
 from slo_exporter.slo import budget
-from slo_exporter.slo.alerting import NO_ALERTS, ActiveAlerts
+from slo_exporter.slo.alerting import NO_ALERTS, ActiveAlerts, AlertKey
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import Correction, corrected_range, effective
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.judging import due_slices, settled_s
-from slo_exporter.slo.report import AlertReport, BudgetReport, alert_reports, reason_of, state_of
+from slo_exporter.slo.report import BudgetReport, alert_reports, reason_of, state_of
 from slo_exporter.slo.timeline import Timeline
 from slo_exporter.slo.uptime import Uptime
 from slo_exporter.slo.windows import BURN_WINDOWS, Range, range_of
@@ -72,6 +72,7 @@ class Ledger:
         self.started_ns = tuple(opening.started_ns)
         self._corrections = list(opening.corrections)
         self._rows = {slo.key: row for row, slo in enumerate(self.slos)}
+        self._alert_rules = [slo.alert_rules for slo in self.slos]
 
     def row(self, service: str, name: str) -> int:
         """
@@ -81,6 +82,10 @@ class Ledger:
             KeyError: if there is none of that name.
         """
         return self._rows[service, name]
+
+    def rows_of(self, service: str) -> list[int]:
+        """The rows of the SLOs of a service; none of one that has no SLO."""
+        return [row for row, slo in enumerate(self.slos) if slo.service == service]
 
     @property
     def corrections(self) -> tuple[Correction, ...]:
@@ -112,6 +117,10 @@ class Ledger:
         self.timeline.forget(before_s)
         self._corrections = [one for one in self._corrections if one.span.end > self.timeline.kept_from_s]
 
+    def lookback(self, now_ns: int) -> dict[str, Ints]:
+        """Counts of every SLO in the windows of the burn rate, by window text; shape (SLOs, 3)."""
+        return {text: self.timeline.between(range_of(seconds, now_ns)) for text, seconds in BURN_WINDOWS.items()}
+
     def reports(
         self,
         now_ns: int,
@@ -135,15 +144,15 @@ class Ledger:
         wanted = list(range(len(self.slos)) if rows is None else rows)
         uptime = self.uptime if accepting_since_ns is None else self.uptime.extended(accepting_since_ns, now_ns + 1)
         covered = cache(uptime.ratio)  # most SLOs ask about the same few ranges
-        burn = [counts_of(self.timeline.between(range_of(s, now_ns))[wanted]) for s in BURN_WINDOWS.values()]
+        burn = [counts_of(counts[wanted]) for counts in self.lookback(now_ns).values()]
         own = self._own_counts(wanted, now_ns)
         due_s = settled_s(now_ns, judged_s)
         reports = []
         for row, *counts in zip(wanted, *burn, strict=True):
             by_window = dict(zip((*BURN_WINDOWS, "window"), (*counts, own[row]), strict=True))
             coverage = self._coverage(row, own[row], covered, now_ns, due_s)
-            alerts = alert_reports(self.slos[row], by_window, active.get(row, {}))
-            reports.append(self._report(row, by_window, coverage, alerts, now_ns, uptime.until_ns))
+            since = active.get(row, {})
+            reports.append(self._report(row, by_window, coverage, since, now_ns, uptime.until_ns))
         return reports
 
     def _own_counts(self, rows: Sequence[int], now_ns: int) -> Mapping[int, Counts]:
@@ -176,15 +185,16 @@ class Ledger:
         row: int,
         counts: Mapping[str, Counts],
         coverage: float | None,
-        alerts: tuple[AlertReport, ...],
+        active: Mapping[AlertKey, int],
         now_ns: int,
         until_ns: int | None,
     ) -> BudgetReport:
         slo, own = self.slos[row], counts["window"]
+        burn_rates = {text: budget.burn_rate(c, slo.objective) for text, c in counts.items()}
+        alerts = alert_reports(slo, self._alert_rules[row], counts, burn_rates, active)
         alerting = [alert for alert in alerts if alert.is_active]
         state = state_of(own, slo.objective, coverage, is_burning=bool(alerting))
         spent = budget.budget(own, slo.objective)
-        burn_rates = {text: budget.burn_rate(c, slo.objective) for text, c in counts.items()}
         newest = int(self.newest_ns[row])
         return BudgetReport(
             slo=slo,

@@ -89,13 +89,31 @@ def share(ratio: float) -> str:
     return f"{floor(Decimal(repr(ratio)) * 1000) / 10:.1f}%"
 
 
-def alert_reports(slo: Slo, counts: Mapping[str, Counts], active: Mapping[AlertKey, int]) -> tuple[AlertReport, ...]:
-    """Report on every alert of an SLO, from its counts by window text and since when its active ones are."""
-    return tuple(_alert_report(rule, slo.objective, counts, active.get(rule.key)) for rule in slo.alert_rules)
+def alert_reports(
+    slo: Slo,
+    rules: Sequence[AlertRule],
+    counts: Mapping[str, Counts],
+    burn_rates: Mapping[str, float | None],
+    active: Mapping[AlertKey, int],
+) -> tuple[AlertReport, ...]:
+    """Report on the alerts of an SLO, from counts and burn rates by window text, and since when active ones are."""
+    return tuple(_alert_report(rule, slo.objective, counts, burn_rates, active.get(rule.key)) for rule in rules)
+
+
+def alert_report(
+    rule: AlertRule, objective: Decimal, counts: Mapping[str, Counts], since_ns: int | None
+) -> AlertReport:
+    """Report on one alert, active since *since_ns*; None while it is not."""
+    burn_rates = {text: budget.burn_rate(c, objective) for text, c in counts.items()}
+    return _alert_report(rule, objective, counts, burn_rates, since_ns)
 
 
 def _alert_report(
-    rule: AlertRule, objective: Decimal, counts: Mapping[str, Counts], since_ns: int | None
+    rule: AlertRule,
+    objective: Decimal,
+    counts: Mapping[str, Counts],
+    burn_rates: Mapping[str, float | None],
+    since_ns: int | None,
 ) -> AlertReport:
     long = rule.long or alerting.failure_window(rule, counts) or ""
     return AlertReport(
@@ -103,8 +121,8 @@ def _alert_report(
         since_ns=since_ns,
         holds=alerting.holds(rule, counts, objective),
         long=long,
-        burn_long=budget.burn_rate(counts[long], objective) if long else None,
-        burn_short=budget.burn_rate(counts[rule.short], objective) if rule.short else None,
+        burn_long=burn_rates[long] if long else None,
+        burn_short=burn_rates[rule.short] if rule.short else None,
         bad_events=counts[long].bad if long else 0,
     )
 
@@ -156,3 +174,16 @@ def alert_reason(alert: AlertReport) -> str:
         f"the budget burns at {alert.burn_long:.3g} over {rule.long}, a {rule.severity} alert ({rule.tier}) "
         f"is active above {float(rule.factor):.3g}"
     )
+
+
+def alert_end(alert: AlertReport) -> str:
+    """One sentence that says why an alert ended."""
+    rule = alert.rule
+    if rule.factor is None:
+        return f"not every event failed in {alert.long}"
+    if alert.bad_events < rule.min_bad_events:
+        return f"{alert.bad_events} bad in {rule.long}, {rule.min_bad_events} are needed"
+    burns = ((alert.burn_short, rule.short), (alert.burn_long, rule.long))
+    known = [(burn, window) for burn, window in burns if burn is not None]
+    burn, window = min(known, key=lambda one: one[0], default=(0.0, rule.short))
+    return f"the budget burns at {burn:.3g} over {window}, not above {float(rule.factor):.3g}"

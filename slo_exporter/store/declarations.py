@@ -3,7 +3,8 @@ SLO definitions and their generations (docs/laws.md, law 6).
 
 Changing only the objective or the window keeps history. Changing what is
 counted starts a new generation and keeps the old one. An SLO that is declared
-no more is retired: its counts stay, and the same indicator revives it.
+no more is retired: its counts stay, and the same indicator revives it. Active
+alerts are of a generation that counts: they end with it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ import sqlalchemy as sa
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.slo.definition import Slo
-from slo_exporter.store.schema import AUDIT, GENERATIONS, SLOS, WRITERS
+from slo_exporter.store.schema import ALERTS, AUDIT, GENERATIONS, SLOS, WRITERS
 
 CURRENT: Final = (
     sa.select(sa.func.max(GENERATIONS.c.id))
@@ -52,7 +53,7 @@ class Audit:
     at_ns: int
     who: str
     action: str
-    """``put``, ``delete``, ``correct`` or ``reload``."""
+    """``put``, ``delete``, ``correct``, ``reload``, ``release``, ``decide`` or ``override``."""
     service: str
     slo: str
     detail: str
@@ -136,6 +137,7 @@ def _declare(
     if generation is None or generation.indicator != indicator:
         number = 1 if generation is None else generation.number + 1
         _update(connection, known, slo_id, {**_values(declaration, known), "retired_ns": None, "declared_ns": now_ns})
+        _end_alerts(connection, [] if known is None else [slo_id])
         values = {"slo_id": slo_id, "number": number, "indicator": indicator, "started_ns": now_ns}
         started = connection.execute(sa.insert(GENERATIONS).values(values).returning(GENERATIONS.c.id))
         return Definition(slo_id, started.scalar_one(), number, now_ns, now_ns)
@@ -173,3 +175,11 @@ def _retire(connection: sa.Connection, gone: Iterable[int], now_ns: int) -> None
     if rows:
         statement = sa.update(SLOS).where(SLOS.c.id == sa.bindparam("gone")).values(retired_ns=now_ns)
         connection.execute(statement, rows)
+    _end_alerts(connection, [row["gone"] for row in rows])
+
+
+def _end_alerts(connection: sa.Connection, slo_ids: Sequence[int]) -> None:
+    if slo_ids:
+        connection.execute(
+            sa.delete(ALERTS).where(ALERTS.c.slo_id == sa.bindparam("ended")), [{"ended": slo_id} for slo_id in slo_ids]
+        )

@@ -15,13 +15,14 @@ import sqlalchemy as sa
 from slo_exporter.sli.admission import Role, Roles
 from slo_exporter.sli.counting import TOTAL
 from slo_exporter.sli.records import MISSING, Ints, Mask
+from slo_exporter.slo.alerting import ActiveAlerts
 from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.judging import SliceOpening
 from slo_exporter.slo.ledger import Ledger, Opening
 from slo_exporter.slo.uptime import Uptime
 from slo_exporter.slo.windows import cells_of
-from slo_exporter.store import correcting
+from slo_exporter.store import alert_rows, correcting
 from slo_exporter.store.declarations import CURRENT, Definition
 from slo_exporter.store.packing import unpack
 from slo_exporter.store.schema import OPEN_SLICES, PACKED, ROLES, SLICES, TOTALS, UPTIME, WRITERS
@@ -42,6 +43,7 @@ class Loaded:
     """By row."""
     packed_until_s: int
     """No packed cell ends later."""
+    alerts: ActiveAlerts
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ def load(
     ledger.timeline.load(*_cells(parts, len(slos), now_ns))
     until_s = max(part.until_s for part in parts)
     opening = _opening(connection, rows, definitions, writers)
-    return Loaded(ledger, _roles(connection), opening, corrections, until_s)
+    alerts = alert_rows.read(connection, definitions)
+    return Loaded(ledger, _roles(connection), opening, corrections, until_s, alerts)
 
 
 def _roles(connection: sa.Connection) -> Roles:

@@ -19,16 +19,18 @@ from typing import Final
 import sqlalchemy as sa
 
 from slo_exporter.sli.admission import Roles
+from slo_exporter.slo.alerting import ActiveAlerts
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.judging import SliceOpening
 from slo_exporter.slo.ledger import Ledger
 from slo_exporter.store import declarations as declared
-from slo_exporter.store import loading
+from slo_exporter.store import loading, release_log
 from slo_exporter.store.correcting import Asked
 from slo_exporter.store.database import Database
 from slo_exporter.store.declarations import Audit, Declaration, Definition, StoredDocument
 from slo_exporter.store.errors import StaleError, UnknownError
 from slo_exporter.store.fence import Fence
+from slo_exporter.store.release_log import ReleaseLog
 from slo_exporter.store.schema import OPEN_SLICES, WRITERS
 from slo_exporter.store.tidying import Tidied, Tidier
 from slo_exporter.store.transaction import Scope, Transaction, Writers
@@ -54,10 +56,16 @@ class Opened:
     """By row: number of the current generation, from 1."""
     corrections: Mapping[int, Sequence[CorrectionMade]]
     """Of the current generations: by row, in the order in which they were made."""
+    alerts: ActiveAlerts
 
 
 class Store:
-    """Counts, receipts and definitions of one server."""
+    """
+    Counts, receipts and definitions of one server.
+
+    Attributes:
+        releases: releases and decisions.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -68,6 +76,8 @@ class Store:
         self._ledger: Ledger | None = None
         self._packed_until_s = 0
         self._tidier = Tidier()
+        self._is_log_due = True
+        self.releases: Final = ReleaseLog(self._writing)
 
     def open(self, now_ns: int) -> None:
         """
@@ -84,6 +94,7 @@ class Store:
             fence = Fence.take(connection, self._writers.main, now_ns)
         # Numbers go on: receipts of an earlier run must not look like those of this one.
         self._fence, self._seq = fence, max(self._seq, fence.last)
+        self._is_log_due = True
 
     def documents(self) -> Sequence[StoredDocument]:
         """
@@ -111,9 +122,14 @@ class Store:
             connection.execute(sa.delete(OPEN_SLICES).where(OPEN_SLICES.c.generation_id.not_in(declared.CURRENT)))
             slos = [declaration.slo for declaration in declarations]
             found = loading.load(connection, slos, definitions, self._writers, now_ns)
+            # A change of definitions changes nothing of it.
+            log = release_log.read(connection) if self._is_log_due else None
+        if log is not None:
+            self.releases.take(log)
+            self._is_log_due = False
         self._definitions, self._ledger, self._packed_until_s = definitions, found.ledger, found.packed_until_s
         numbers = [definition.number for definition in definitions]
-        return Opened(found.ledger, found.roles, found.slices, numbers, found.corrections)
+        return Opened(found.ledger, found.roles, found.slices, numbers, found.corrections, found.alerts)
 
     def next_seq(self) -> int:
         """A new number for a transaction; repeating one repeats its number."""
@@ -156,6 +172,11 @@ class Store:
     def close(self) -> None:
         """Let go of the database; safe to repeat."""
         self._database.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with self._transact(self.next_seq()) as (connection, _):
+            yield connection
 
     @contextmanager
     def _transact(self, seq: int, *, patience_s: float | None = None) -> Iterator[tuple[sa.Connection, Transaction]]:

@@ -17,13 +17,24 @@ from slo_exporter.clock import SECOND_NS
 from slo_exporter.slo.windows import GRIDS_S
 from slo_exporter.store.folding import fold
 from slo_exporter.store.packing import CHUNK_CELLS
-from slo_exporter.store.schema import AUDIT, CORRECTIONS, GENERATIONS, OPEN_SLICES, PACKED, SLICES, SLOS, UPTIME
+from slo_exporter.store.schema import (
+    AUDIT,
+    CORRECTIONS,
+    DECISIONS,
+    GENERATIONS,
+    OPEN_SLICES,
+    PACKED,
+    RELEASES,
+    SLICES,
+    SLOS,
+    UPTIME,
+)
 
 _CALLS_A_TURN: Final = 144
 """After so many calls every SLO was folded: 12 minutes."""
 _PRUNE_NS: Final = 600 * SECOND_NS
 _DEEDS_KEPT_NS: Final = 100 * 86400 * SECOND_NS
-"""Corrections and the audit are kept at least so long."""
+"""Corrections, releases, decisions and the audit are kept at least so long."""
 _MOST_PAGES: Final = 64
 """Pages that a SQLite file shrinks by in a call."""
 _SPARE: Final = 8
@@ -88,6 +99,8 @@ def _prune(connection: sa.Connection, now_ns: int, retention_ns: int) -> int:
     statements = (
         sa.delete(UPTIME).where(UPTIME.c.to_ns < before_ns),
         sa.delete(AUDIT).where(AUDIT.c.at_ns < deeds_before_ns),
+        sa.delete(RELEASES).where(RELEASES.c.at_ns < deeds_before_ns),
+        sa.delete(DECISIONS).where(DECISIONS.c.at_ns < deeds_before_ns),
         sa.delete(CORRECTIONS).where(
             (CORRECTIONS.c.made_ns < deeds_before_ns) & (CORRECTIONS.c.to_s < before_ns // SECOND_NS)
         ),

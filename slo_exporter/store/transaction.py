@@ -26,10 +26,11 @@ from slo_exporter.clock import SECOND_NS
 from slo_exporter.sli.admission import Roles
 from slo_exporter.sli.counting import Delta
 from slo_exporter.sli.records import Ints, Mask
+from slo_exporter.slo.alert_book import AlertChange
 from slo_exporter.slo.corrections import Correction, CorrectionMade, excluded
 from slo_exporter.slo.judging import SliceChange
 from slo_exporter.slo.ledger import Entry, Ledger
-from slo_exporter.store import correcting, declarations
+from slo_exporter.store import alert_rows, correcting, declarations
 from slo_exporter.store.correcting import Asked
 from slo_exporter.store.declarations import Audit, Definition
 from slo_exporter.store.schema import OPEN_SLICES, RECEIPTS, ROLES, SLICES, TOTALS, UPTIME, WRITERS
@@ -196,6 +197,16 @@ class Transaction:
         correcting.remember(self._connection, definition, made)
         correcting.take_out(self._connection, definition.generation_id, self._writers, correction.span)
         declarations.write(self._connection, [audit])
+
+    def alerts(self, change: AlertChange) -> None:
+        """
+        Write which alerts are active from now on, and which are not any more.
+
+        The `AlertBook` follows, by `AlertBook.apply`, after the commit.
+        """
+        self.has_counted |= bool(change)
+        if not self.was_committed:
+            alert_rows.write(self._connection, self._definitions, change)
 
     def learn(self, roles: Roles, now_ns: int) -> None:
         """

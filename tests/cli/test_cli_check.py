@@ -147,3 +147,52 @@ def test_what_could_be_either_is_an_slo_file(tmp_path: Path, capsys: pytest.Capt
     assert main(["check", str(path)]) == 2
     words = "apiVersion: must be slo-exporter/v1" if text else "holds no SLO document"
     assert capsys.readouterr().err == f"{path}: {words}\n"
+
+
+def test_a_usual_alert_that_makes_no_sense_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line an SLO: which, why, and what its author can do; it is no problem."""
+    path = write(
+        tmp_path / "a.yaml",
+        entry("rough", objective="90%"),
+        entry("day").replace("30d", "1d"),
+        entry("minutes").replace("30d", "5m"),
+        entry("month"),
+        entry("silent", objective="80%").replace("{name", "{alerts: off, name"),
+    )
+
+    assert main(["check", path]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        (
+            "note: chat/rough: left out: alerts.page.quick (2% is a burn rate of 14.4 over 1h: no more than 10 can be; "
+            "write at least 0.139% and less than 1.38%, or off)"
+        ),
+        (
+            "note: chat/day: left out: alerts.page.quick (2% is a burn rate of 0.48 over 1h: below 1 a service keeps "
+            "its objective; write at least 4.17% and at most 50%, or off), alerts.page.slow (5% is a burn rate of 0.2 "
+            "over 6h: below 1 a service keeps its objective; write at least 25% and at most 50%, or off), "
+            "alerts.ticket.quick, alerts.ticket.slow (the window is too short; write off)"
+        ),
+        (
+            "note: chat/minutes: left out: alerts.page.quick, alerts.page.slow, alerts.ticket.quick, "
+            "alerts.ticket.slow (the window is too short; write off)"
+        ),
+    ]
+
+
+def test_names_that_rules_cannot_tell_apart_are_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Service and SLO, with a hyphen between, are Sloth's id."""
+    first = write(tmp_path / "1.yaml", entry("b-c"), service="a")
+    second = write(tmp_path / "2.yaml", entry("c", good="e2e <= 1s"), service="a-b")
+
+    assert main(["check", first, second]) == 0
+    assert capsys.readouterr().err == "warning: a-b/c and a/b-c are both a-b-c in rules; rename one of them\n"
+
+
+def test_two_policies_of_a_service_are_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both files are named."""
+    first, second = write(tmp_path / "1.yaml", entry("a")), write(tmp_path / "2.yaml", entry("b", objective="90%"))
+    for path, deny in ((first, "deny"), (second, "allow")):
+        Path(path).write_text(Path(path).read_text() + f"release: {{on_no_data: {deny}}}\n")
+
+    assert main(["check", first, second]) == 2
+    assert f"{second}: release: service 'chat' has another one in {first};" in capsys.readouterr().err

@@ -154,7 +154,7 @@ ENTRIES = {
         [
             (
                 "SLO 'latency': windw: is an unknown field; did you mean window? "
-                "fields are: name, objective, window, indicator, max_data_age"
+                "fields are: name, objective, window, indicator, max_data_age, alerts"
             )
         ],
     ),
@@ -343,7 +343,10 @@ DOCUMENTS = {
     "no slos": (HEAD, "slos: is required"),
     "an unknown field": (
         f"{HEAD}lables: {{}}\nslos: [{{}}]",
-        "lables: is an unknown field; did you mean labels? fields are: apiVersion, service, labels, slos",
+        (
+            "lables: is an unknown field; did you mean labels? "
+            "fields are: apiVersion, service, labels, alerts, release, slos"
+        ),
     ),
 }
 

@@ -1,9 +1,12 @@
 """Which SLOs are declared: files before the API."""
 
+from dataclasses import replace
+
 import pytest
 from builders import slo
 
 from slo_exporter.daemon.definitions import Definitions
+from slo_exporter.slo.policy import OnNoData, ReleasePolicy
 from slo_exporter.store.store import Declaration, StoredDocument
 from slo_exporter.web.board import FileDefinedError, UnknownSloError
 
@@ -65,3 +68,13 @@ def test_a_stored_document_that_cannot_be_read_is_left_out() -> None:
     found = Definitions().with_made([broken, StoredDocument("chat", "made", DOCUMENT)])
 
     assert [one.slo.name for one in found.declarations] == ["made"]
+
+
+def test_files_say_what_a_release_of_their_service_takes() -> None:
+    """For its SLOs that were made over the API too; another service has the default, and so has it without files."""
+    strict = replace(IN_FILE, release=ReleasePolicy(on_no_data=OnNoData.DENY))
+    other = Declaration(slo("made", service="other"), DOCUMENT)
+    definitions = Definitions((strict,)).put(MADE).put(other)
+
+    assert [one.slo.release for one in definitions.declarations] == [strict.release, strict.release, ReleasePolicy()]
+    assert definitions.with_files(()).declarations == (MADE, other)
