@@ -1,7 +1,7 @@
 """A board over a real ledger: what the web shows without a daemon."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import gpu_views
 import numpy as np
@@ -13,11 +13,15 @@ from slo_exporter.insight.figures import Breakdown, Question
 from slo_exporter.insight.stages import StageBook
 from slo_exporter.sli.counting import SLICE_S, Delta
 from slo_exporter.sli.records import MISSING
+from slo_exporter.slo import releases
+from slo_exporter.slo.alerting import ActiveAlerts
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.history import History, history
 from slo_exporter.slo.ledger import Entry, Ledger, Opening
+from slo_exporter.slo.release import DecisionMade, ReleaseCheck
+from slo_exporter.slo.releases import Cost, Release
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.slo.uptime import Uptime
 from slo_exporter.web.board import (
@@ -29,6 +33,7 @@ from slo_exporter.web.board import (
     Readings,
     Source,
     UnknownSloError,
+    check_label,
 )
 
 NOW_NS = NOON_NS + 3 * SECOND_NS + SECOND_NS // 4
@@ -60,6 +65,16 @@ class LedgerBoard:
     """Where the time of requests went."""
     seen: GpusView = field(default_factory=gpu_views.unread)
     """The GPUs of this host."""
+    firing: ActiveAlerts = field(default_factory=dict)
+    """Since when the active alerts are, by the position of their SLO."""
+    released: list[Release] = field(default_factory=list)
+    """The newest last."""
+    decided: list[DecisionMade] = field(default_factory=list)
+    """The newest last."""
+    checks: list[str] = field(default_factory=list)
+    """How every release check ended."""
+    earlier: Sequence[tuple[int, int, int, int]] = ()
+    """Seconds ago, row, good and bad of what was counted before."""
 
     def __post_init__(self) -> None:
         """Count everything into the ledger."""
@@ -82,14 +97,24 @@ class LedgerBoard:
         slices = np.array([event_ns // SECOND_NS // SLICE_S * SLICE_S], dtype=np.int64)
         if width:
             self.ledger.add(Entry.of(Delta(slices, counts, newest)))
+        for seconds, row, good, bad in self.earlier:
+            self._count(NOW_NS // SECOND_NS - seconds, row, good, bad)
 
-    def reports(self, now_ns: int) -> Sequence[BudgetReport]:
-        """Report on every SLO."""
-        return self.ledger.reports(now_ns)
+    def _count(self, at_s: int, row: int, good: int, bad: int) -> None:
+        counts = np.zeros((1, len(self.slos), 3), dtype=np.int64)
+        counts[0, row, :2] = (good, good + bad)
+        newest = np.full(len(self.slos), MISSING, dtype=np.int64)
+        slices = np.array([at_s // SLICE_S * SLICE_S], dtype=np.int64)
+        self.ledger.add(Entry.of(Delta(slices, counts, newest)))
+
+    def reports(self, now_ns: int, service: str | None = None) -> Sequence[BudgetReport]:
+        """Report on every SLO, or on those of a service."""
+        rows = None if service is None else self.ledger.rows_of(service)
+        return self.ledger.reports(now_ns, rows, active=self.firing)
 
     def report(self, service: str, slo: str, now_ns: int) -> BudgetReport:
         """Report on one SLO."""
-        return self.ledger.reports(now_ns, [self.ledger.row(service, slo)])[0]
+        return self.ledger.reports(now_ns, [self.ledger.row(service, slo)], active=self.firing)[0]
 
     def definition(self, service: str, slo: str) -> Definition:
         """Where an SLO is defined; its generation is the first."""
@@ -150,11 +175,61 @@ class LedgerBoard:
         self.corrected.setdefault((service, slo), []).append(made)
         return made
 
-    def _write(self, service: str, slo: str, *, is_new: bool = False) -> None:
+    def _need_database(self) -> None:
         if self.away is not None:
             raise NotNowError(self.away)
+
+    def _write(self, service: str, slo: str, *, is_new: bool = False) -> None:
+        self._need_database()
         if not is_new and (service, slo) not in self.api:
             raise FileDefinedError(service, slo)
+
+    def releases(self, service: str | None = None) -> Sequence[Release]:
+        """What went out, the newest first."""
+        ordered = sorted(self.released, key=lambda one: one.order, reverse=True)
+        return [one for one in ordered if service in (None, one.service)]
+
+    def release(self, number: int) -> Release:
+        """One release."""
+        return {one.id: one for one in self.released}[number]
+
+    def costs(self, release: Release, now_ns: int) -> Sequence[Cost]:
+        """What it cost."""
+        return releases.costs(self.ledger, self.ledger.rows_of(release.service), release, now_ns)
+
+    def decisions(self, service: str | None = None) -> Sequence[DecisionMade]:
+        """What was decided, the newest first."""
+        return [replace(one, answer="") for one in self.decided[::-1] if service in (None, one.service)]
+
+    def decision(self, number: int) -> DecisionMade:
+        """One decision."""
+        return {one.id: one for one in self.decided}[number]
+
+    def checked(self, check: ReleaseCheck) -> None:
+        """Remember how it ended."""
+        self.checks.append(check_label(check))
+
+    async def put_release(self, release: Release) -> tuple[Release, bool]:
+        """Keep a release."""
+        self._need_database()
+        same = [
+            one
+            for one in self.released
+            if (one.service, one.version, one.at_ns) == (release.service, release.version, release.at_ns)
+        ]
+        if same:
+            return same[0], False
+        kept = replace(release, id=len(self.released) + 1)
+        self.released.append(kept)
+        self.said.append(f"{release.who} releases {release.service} {release.version}")
+        return kept, True
+
+    async def put_decision(self, made: DecisionMade) -> DecisionMade:
+        """Keep a decision."""
+        self._need_database()
+        kept = replace(made, id=len(self.decided) + 1)
+        self.decided.append(kept)
+        return kept
 
     def breakdown(self, question: Question, now_ns: int) -> Breakdown:
         """Say where the time of a service goes."""

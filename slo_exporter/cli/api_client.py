@@ -12,12 +12,13 @@ click.ClickException
 
 import http.client
 import json
+import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import IO, Final, TypeAlias, TypeVar
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import click
@@ -27,9 +28,16 @@ from slo_exporter.cli.conventions import ExitCode
 from slo_exporter.web.api import models
 
 TIMEOUT_S: Final = 10.0
+PAUSE_S: Final = 1.0
+"""Before a question is asked again."""
 _LARGEST_ANSWER: Final = 64 * 1024 * 1024
 _PROBLEM: Final = "application/problem+json"
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+
+_WRONG: Final = frozenset({400, 401, 403, 404, 409, 413, 422})
+"""Problems of ours with these statuses say that the question is wrong, or who asks it."""
+
+_Query: TypeAlias = Mapping[str, str | None] | Iterable[tuple[str, str | None]]
 
 _Model = TypeVar("_Model", bound=models.Answer)
 
@@ -78,14 +86,27 @@ def joined(pages: Sequence[Reply]) -> str:
 
 
 class Api:
-    """The REST API of one server."""
+    """
+    The REST API of one server.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        url: where it is.
+        timeout_s: how long to wait for an answer.
+        retries: how often to ask again when none comes.
+        token: write token; with one nothing is redirected.
+    """
+
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, retries: int = 0, token: str | None = None) -> None:
         parts = _parts(url)
         self._url = url.rstrip("/")
+        self._timeout_s = timeout_s
+        self._retries = retries
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         # A proxy from the environment cannot reach what listens on this machine.
         proxies = [urllib.request.ProxyHandler({})] if parts.hostname in _LOOPBACK else []
-        self._opener = urllib.request.build_opener(*proxies)
+        # A token is for whom it is sent to, and a write that was redirected would be a read.
+        stay = [_Stay()] if token is not None else []
+        self._opener = urllib.request.build_opener(*proxies, *stay)
 
     def budget(self, service: str, slo: str) -> Reply:
         """Every number of one SLO's budget."""
@@ -109,19 +130,46 @@ class Api:
         """Where the time of a service's requests goes."""
         return self._get(f"/api/v1/services/{quote(service, safe='')}/breakdown", query)
 
-    def release_check(self, service: str, min_remaining: str | None = None) -> Reply:
-        """The decision over a service, with the budget of each SLO."""
-        return self._get("/api/v1/release-check", {"service": service, "min_remaining": min_remaining})
+    def release_check(self, query: Iterable[tuple[str, str | None]]) -> Reply:
+        """The decision over a service, with the budget of each SLO; kept where there is a token."""
+        return self._ask("/api/v1/release-check", query, b"" if self._headers else None)
+
+    def releases(self, service: str | None, limit: int) -> Reply:
+        """The newest releases of one service or of all."""
+        return self._get("/api/v1/releases", {"service": service, "limit": str(limit)})
+
+    def release(self, number: int) -> Reply:
+        """One release, and what it cost each SLO."""
+        return self._get(f"/api/v1/releases/{number}")
+
+    def post_release(self, released: Mapping[str, str]) -> Reply:
+        """Say that a version goes out."""
+        return self._ask("/api/v1/releases", {}, json.dumps(released).encode())
 
     def gpus(self) -> Reply:
         """What the GPUs of the server's host do."""
         return self._get("/api/v1/gpus")
 
-    def _get(self, path: str, query: Mapping[str, str | None] = MappingProxyType({})) -> Reply:
-        asked = urlencode({key: value for key, value in query.items() if value is not None})
+    def _get(self, path: str, query: _Query = MappingProxyType({})) -> Reply:
+        return self._ask(path, query)
+
+    def _ask(self, path: str, query: _Query, body: bytes | None = None) -> Reply:
+        """GET, or POST of a *body*; again where no answer comes."""
+        pairs = query.items() if isinstance(query, Mapping) else query
+        asked = urlencode([(key, value) for key, value in pairs if value is not None])
         url = f"{self._url}{path}{'?' if asked else ''}{asked}"
+        for _ in range(self._retries):
+            try:
+                return self._ask_once(url, body)
+            except UnreachableError:
+                threading.Event().wait(PAUSE_S)
+        return self._ask_once(url, body)
+
+    def _ask_once(self, url: str, body: bytes | None) -> Reply:
+        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
         try:
-            with self._opener.open(url, timeout=TIMEOUT_S) as response:
+            request = urllib.request.Request(url, body, headers)  # noqa: S310 - `_parts` lets http and https through
+            with self._opener.open(request, timeout=self._timeout_s) as response:
                 return Reply(url, response.read(_LARGEST_ANSWER))
         except urllib.error.HTTPError as error:
             with error:
@@ -129,6 +177,22 @@ class Api:
         except (OSError, http.client.HTTPException, UnicodeError) as error:  # the last: a host that is no name
             reason = getattr(error, "reason", None) or error
             raise UnreachableError(f"cannot reach {self._url}: {reason}") from None
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: it is an answer like any other error."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,  # noqa: ARG002 - as urllib calls it
+        fp: IO[bytes],  # noqa: ARG002
+        code: int,  # noqa: ARG002
+        msg: str,  # noqa: ARG002
+        headers: http.client.HTTPMessage,  # noqa: ARG002
+        newurl: str,  # noqa: ARG002
+    ) -> None:
+        """Decline."""
+        return
 
 
 def _parts(url: str) -> SplitResult:
@@ -149,7 +213,7 @@ def _answer_of(error: urllib.error.HTTPError, url: str) -> Reply:
     if kind == "application/json":
         return Reply(url, body)
     detail = _detail(body) if kind == _PROBLEM else f"{url} answers {error.code} {error.reason}"
-    is_ours = kind == _PROBLEM and error.code in (400, 404, 422)
+    is_ours = kind == _PROBLEM and error.code in _WRONG
     raise RefusedError(detail) if is_ours else UnreachableError(detail)
 
 

@@ -10,7 +10,9 @@ from slo_exporter.cli.check import check
 from slo_exporter.cli.conventions import ExitCode
 from slo_exporter.cli.doctor import doctor
 from slo_exporter.cli.explain import explain
+from slo_exporter.cli.release import release
 from slo_exporter.cli.release_check import release_check
+from slo_exporter.cli.rules import rules
 from slo_exporter.cli.serve import serve
 from slo_exporter.cli.status import status
 
@@ -25,7 +27,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, check, status, release_check, explain, doctor):
+for command in (serve, check, status, release_check, release, rules, explain, doctor):
     cli.add_command(command)
 
 

@@ -1,46 +1,147 @@
 """``slo-exporter release-check``: may we release now?"""
 
-import re
-from decimal import Decimal
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from slo_exporter.cli.conventions import ExitCode, json_option, url_option
+from slo_exporter.cli.release_options import burn, ratio, timeout_option, token_option
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def _ratio(_context: click.Context, _option: click.Parameter, written: str | None) -> str | None:
-    """Read ``10%`` or ``0.1`` as the text of a ratio."""
-    if written is None:
-        return None
-    match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,12})?)(%?)", written)
-    ratio = Decimal(match[1]) / (100 if match[2] else 1) if match else None
-    if ratio is None or ratio > 1:
-        raise click.BadParameter(f"{written!r} is no share of a budget; write for example 10% or 0.1")
-    return f"{ratio:f}"
+    from slo_exporter.web.api.models_release import ReleaseAnswer
 
 
 @click.command("release-check", short_help="Decide whether a service may be released now.")
 @click.argument("service")
+@click.option("--slo", "slos", metavar="NAME", multiple=True, help="Only this SLO; repeatable. Default: all.")
 @click.option(
-    "--min-remaining", metavar="SHARE", callback=_ratio, help="Least share of each budget, 10% or 0.1. Default: 0."
+    "--min-remaining",
+    metavar="SHARE",
+    callback=ratio,
+    help="Least share of each budget, 10% or 0.1. Default: by the policy.",
+)
+@click.option(
+    "--max-burn-1h",
+    metavar="RATE",
+    callback=burn,
+    help="Largest burn rate of the last hour. Default: by the policy.",
+)
+@click.option(
+    "--on-no-data",
+    type=click.Choice(["deny", "undecided", "allow"]),
+    help="What it means when the data cannot tell. Default: by the policy.",
+)
+@click.option("--override", metavar="REASON", help="Allow it all the same, and say why; takes a token.")
+@token_option
+@timeout_option
+@click.option(
+    "--retries",
+    metavar="N",
+    type=click.IntRange(0, 100),
+    default=0,
+    show_default=True,
+    help="How often to ask again, a second later, when no answer comes.",
+)
+@click.option(
+    "--summary",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    envvar="GITHUB_STEP_SUMMARY",
+    help="Append the decision as Markdown. Default: $GITHUB_STEP_SUMMARY, where it is set.",
 )
 @url_option
 @json_option
-def release_check(service: str, min_remaining: str | None, url: str, *, as_json: bool) -> int:
+def release_check(  # noqa: PLR0913 - one for each option
+    service: str,
+    *,
+    slos: tuple[str, ...],
+    min_remaining: str | None,
+    max_burn_1h: str | None,
+    on_no_data: str | None,
+    override: str | None,
+    token: str | None,
+    timeout_s: float,
+    retries: int,
+    summary: Path | None,
+    url: str,
+    as_json: bool,
+) -> int:
     """
     Decide whether the error budgets of SERVICE allow a release.
 
+    The policy is the one under `release:` in the SLO file; what is said here
+    wins over it. With a token the decision is kept under its name.
+
     Exit code 0: allowed, 1: denied, 3: it cannot be decided.
     """
-    from slo_exporter.cli import tables
-    from slo_exporter.cli.api_client import Api
+    from slo_exporter.cli import release_decision
+    from slo_exporter.cli.api_client import Api, UnreachableError
     from slo_exporter.slo.release import Decision
-    from slo_exporter.web.api.models import ReleaseAnswer
+    from slo_exporter.web.api.models_release import ReleaseAnswer
 
-    answer = Api(url).release_check(service, min_remaining)
-    release = answer.read_as(ReleaseAnswer)
+    if override is not None and token is None:
+        raise click.UsageError("--override takes a token: its name is put down; see --token-file")
+    asked = [
+        ("service", service),
+        *(("slo", slo) for slo in slos),
+        ("min_remaining", min_remaining),
+        ("max_burn_1h", max_burn_1h),
+        ("on_no_data", on_no_data),
+        ("override", override),
+    ]
+    try:
+        answer = Api(url, timeout_s=timeout_s, retries=retries, token=token).release_check(asked)
+        release = answer.read_as(ReleaseAnswer)
+    except UnreachableError as error:
+        _tell_no_answer(service, error.message, is_json=as_json)
+        raise
     if as_json:
         click.echo(answer.pretty())
     else:
-        tables.show_release(service, release)
+        release_decision.show(release)
+    _tell(release, summary, is_json=as_json)
     return {Decision.ALLOW: ExitCode.YES, Decision.DENY: ExitCode.NO}.get(release.decision, ExitCode.UNDECIDED)
+
+
+def _tell(release: "ReleaseAnswer", summary: Path | None, *, is_json: bool) -> None:
+    """Tell a CI system, as far as it is one."""
+    from slo_exporter.cli import release_summary
+
+    if summary is not None:
+        _written(summary, lambda file: release_summary.append(file, release))
+    _put_out(release.decision, release.allowed)
+    _annotate(release_summary.annotation(release), is_json=is_json)
+
+
+def _tell_no_answer(service: str, message: str, *, is_json: bool) -> None:
+    from slo_exporter.cli import release_summary
+    from slo_exporter.slo.release import Decision
+
+    _put_out(Decision.UNDECIDED, None)
+    _annotate(release_summary.command("error", f"release-check: no answer {service}", [message]), is_json=is_json)
+
+
+def _put_out(decision: str, allowed: bool | None) -> None:  # noqa: FBT001 - an answer, not a mode
+    from slo_exporter.cli import release_summary
+    from slo_exporter.slo.release import Decision
+
+    if outputs := os.environ.get("GITHUB_OUTPUT"):
+        _written(Path(outputs), lambda file: release_summary.write_outputs(file, Decision(decision), allowed))
+
+
+def _written(file: Path, write: "Callable[[Path], None]") -> None:
+    """Write, or say why not: the decision stands all the same."""
+    try:
+        write(file)
+    except OSError as error:
+        click.echo(f"slo-exporter: cannot write {file}: {error.strerror}", err=True)
+
+
+def _annotate(line: str | None, *, is_json: bool) -> None:
+    """GitHub reads both streams; JSON stays JSON."""
+    if line is not None and os.environ.get("GITHUB_ACTIONS") == "true":
+        click.echo(line, err=is_json)

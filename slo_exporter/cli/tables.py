@@ -1,5 +1,5 @@
 """
-Budgets on a terminal: a table, one SLO in detail, a decision.
+Budgets on a terminal: a table, one SLO in detail.
 
 Colours and bars only help: every fact is there as text. A pipe gets no colour
 and no broken line.
@@ -11,15 +11,14 @@ from decimal import Decimal
 from typing import Final
 
 from rich.console import Console, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from slo_exporter.cli import terminal
-from slo_exporter.slo.release import Decision
+from slo_exporter.cli import release_table, terminal
 from slo_exporter.slo.report import State
 from slo_exporter.web import wording
-from slo_exporter.web.api.models import BudgetAnswer, IndicatorAnswer, ReleaseAnswer, SloAnswer, SloItem
+from slo_exporter.web.api.models import BudgetAnswer, IndicatorAnswer, SloAnswer, SloItem
+from slo_exporter.web.api.models_release import ReleaseDetail
 from slo_exporter.web.board import Source
 
 _STATE_STYLES: Final = {
@@ -29,7 +28,6 @@ _STATE_STYLES: Final = {
     State.INSUFFICIENT_DATA: "magenta",
     State.NO_DATA: "dim",
 }
-_DECISION_STYLES: Final = {Decision.ALLOW: "green", Decision.DENY: "red", Decision.UNDECIDED: "yellow"}
 _SOURCES: Final = {Source.FILE: "a file", Source.API: "the API"}
 _WIDE: Final = 100
 """Columns of a terminal from which on the table has room for bars and for air."""
@@ -48,7 +46,7 @@ def show_list(slos: Sequence[SloItem]) -> None:
     for warning, warned in _by_warning(slos).items():
         notes.add_row(Text(terminal.plain(warned), "yellow"), Text(terminal.plain(warning), "yellow"))
     why: list[RenderableType] = ["", notes] if notes.rows else []
-    terminal.show(console, _table(slos, console), *why)
+    terminal.show(console, table_of(slos, console), *why)
 
 
 def _by_warning(slos: Sequence[SloItem]) -> dict[str, str]:
@@ -60,31 +58,20 @@ def _by_warning(slos: Sequence[SloItem]) -> dict[str, str]:
     return {warning: ", ".join(sorted(names)) for warning, names in services.items()}
 
 
-def show_detail(budget: BudgetAnswer, declared: SloAnswer) -> None:
-    """Print what one SLO is, and every number of it."""
+def show_detail(budget: BudgetAnswer, declared: SloAnswer, released: Sequence[ReleaseDetail] = ()) -> None:
+    """Print what one SLO is, every number of it, and what the newest releases cost it."""
     console = terminal.console()
     title = Text.assemble((_name(budget), "bold"), "  ", _state(budget.state))
     facts = terminal.grid(2)
     for name, value in _facts(budget, declared, console).items():
         facts.add_row(Text(name, "dim"), terminal.plain(value) if isinstance(value, str) else value)
     warnings = [Text(f"! {terminal.plain(warning)}", "yellow") for warning in declared.warnings]
-    terminal.show(console, title, terminal.plain(budget.reason), *warnings, "", facts)
+    releases: list[RenderableType] = ["", release_table.of_slo(budget.slo, released)] if released else []
+    terminal.show(console, title, terminal.plain(budget.reason), *warnings, "", facts, *releases)
 
 
-def show_release(service: str, release: ReleaseAnswer) -> None:
-    """Print a decision, its reasons, and the SLOs it rests on."""
-    console = terminal.console()
-    title = Text.assemble(
-        (release.decision, f"bold {_DECISION_STYLES[release.decision]}"), "  ", terminal.plain(service)
-    )
-    reasons = terminal.grid(3)
-    for reason in release.reasons:
-        reasons.add_row(*map(terminal.plain, (reason.slo, wording.words(reason.code), reason.message)))
-    listed = [Padding(reasons, (0, 0, 0, 2), expand=False)] if reasons.rows else []
-    terminal.show(console, title, *listed, "", _table(release.slos, console))
-
-
-def _table(slos: Sequence[SloItem | BudgetAnswer], console: Console) -> Table:
+def table_of(slos: Sequence[SloItem | BudgetAnswer], console: Console) -> Table:
+    """Make a table of SLOs."""
     is_wide = console.width >= _WIDE
     table = terminal.table(is_wide=is_wide)
     table.add_column("SLO", overflow="fold", ratio=1)

@@ -10,6 +10,8 @@ from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.history import History
+from slo_exporter.slo.release import Decision, DecisionMade, ReleaseCheck
+from slo_exporter.slo.releases import Cost, Release
 from slo_exporter.slo.report import BudgetReport
 
 DEFAULT_RETENTION_NS: Final = 100 * 86_400 * 10**9
@@ -103,15 +105,24 @@ class GpusView:
     """``host_*`` and ``cgroup_*``: (metric, label values) → value."""
 
 
+CHECKS: Final = (*(decision.value for decision in Decision), "overridden")
+"""How release checks end."""
+
+
+def check_label(check: ReleaseCheck) -> str:
+    """Which of `CHECKS` this one is: allowed by somebody is not allowed by the budgets."""
+    return "overridden" if check.is_overridden else check.decision.value
+
+
 class Board(Protocol):
     """
     Knows every number that the web shows.
 
-    `reports`, `totals`, `breakdown` and `about` are called from any thread.
+    `reports`, `totals`, `breakdown`, `releases`, `costs` and `about` are called from any thread.
     """
 
-    def reports(self, now_ns: int) -> Sequence[BudgetReport]:
-        """Report on every SLO; none before the counts were loaded."""
+    def reports(self, now_ns: int, service: str | None = None) -> Sequence[BudgetReport]:
+        """Report on every SLO, or on those of a service; none before the counts were loaded."""
         ...
 
     def report(self, service: str, slo: str, now_ns: int) -> BudgetReport:
@@ -149,6 +160,40 @@ class Board(Protocol):
         Raises:
             KeyError: if there is none of that name.
         """
+        ...
+
+    def releases(self, service: str | None = None) -> Sequence[Release]:
+        """Releases of a service or of all, the newest first; as many as are in memory."""
+        ...
+
+    def release(self, number: int) -> Release:
+        """
+        Give one release.
+
+        Raises:
+            KeyError: if there is none of that number.
+        """
+        ...
+
+    def costs(self, release: Release, now_ns: int) -> Sequence[Cost]:
+        """Say what a release cost each SLO that its service has now."""
+        ...
+
+    def decisions(self, service: str | None = None) -> Sequence[DecisionMade]:
+        """Decisions that are kept, the newest first, without their answers; as many as are in memory."""
+        ...
+
+    def decision(self, number: int) -> DecisionMade:
+        """
+        Give one decision with its answer.
+
+        Raises:
+            KeyError: if there is none of that number.
+        """
+        ...
+
+    def checked(self, check: ReleaseCheck) -> None:
+        """Take note of a release check that is answered, kept or not."""
         ...
 
     def breakdown(self, question: Question, now_ns: int) -> Breakdown:
@@ -252,6 +297,26 @@ class Editor(Protocol):
 
         Raises:
             UnknownSloError: there is none of that name.
+            NotNowError: the database is away.
+        """
+        ...
+
+    async def put_release(self, release: Release) -> tuple[Release, bool]:
+        """
+        Keep a release, whatever its id says; as it is kept, and whether it is new.
+
+        The same version of a service at the same instant is one release.
+
+        Raises:
+            NotNowError: the database is away.
+        """
+        ...
+
+    async def put_decision(self, made: DecisionMade) -> DecisionMade:
+        """
+        Keep a decision, whatever its id says; as it is kept.
+
+        Raises:
             NotNowError: the database is away.
         """
         ...

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
 
-from boards import NOW_NS, LedgerBoard
+from boards import DAY_NS, NOW_NS, LedgerBoard
 from builders import ManualClock, slo
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from slo_exporter.slo.releases import Release
 from slo_exporter.web.api.app import create
 from slo_exporter.web.metrics.requests import RequestMetrics
 
@@ -26,6 +28,20 @@ def board(*names: str) -> LedgerBoard:
 def app(shown: LedgerBoard) -> ASGIApp:
     """The API over a board."""
     return create(shown, RequestMetrics(), ManualClock(NOW_NS))
+
+
+def writing(shown: LedgerBoard) -> ASGIApp:
+    """The same for whoever has the token ``ci-secret``."""
+    tokens = {"ci": sha256(b"ci-secret").hexdigest()}
+    return create(shown, RequestMetrics(), ManualClock(NOW_NS), shown, tokens)
+
+
+def release(days_ago: float, version: str = "v1") -> Release:
+    """A release of chat."""
+    at_ns = NOW_NS - int(days_ago * DAY_NS)
+    return Release(
+        id=int(days_ago * 10), service="chat", version=version, at_ns=at_ns, made_ns=at_ns, who="ci", note=""
+    )
 
 
 @dataclass

@@ -15,6 +15,13 @@ def no_width_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
+@pytest.fixture(autouse=True)
+def no_ci_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor are the files and the token of the CI system that it runs in."""
+    for name in ("GITHUB_ACTIONS", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "SLO_EXPORTER_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Start a server on loopback, with SLO_EXPORTER_URL pointing at it."""

@@ -31,7 +31,7 @@ def test_help_lists_the_commands_and_exit_codes(capsys: pytest.CaptureFixture[st
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     commands = [line.split()[0] for line in text.partition("Commands:\n")[2].splitlines()]
-    assert commands == ["check", "doctor", "explain", "release-check", "serve", "status"]
+    assert commands == ["check", "doctor", "explain", "release", "release-check", "rules", "serve", "status"]
     assert "0 yes, 1 no, 2 usage or configuration, 3 cannot decide" in text
 
 

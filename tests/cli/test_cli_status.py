@@ -82,7 +82,11 @@ def test_one_slo_is_shown_in_detail(chat: Server, capsys: pytest.CaptureFixture[
         "complete until  2026-11-30 12:00:03 UTC",
         "defined in      a file, counted so since 2026-11-21 12:00:03 UTC",
     ]
-    assert chat.asked == ["/api/v1/slos/chat/availability/budget", "/api/v1/slos/chat/availability"]
+    assert chat.asked == [
+        "/api/v1/slos/chat/availability/budget",
+        "/api/v1/slos/chat/availability",
+        "/api/v1/releases?service=chat&limit=3",
+    ]
 
 
 def test_a_time_slice_slo_counts_slices(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,8 +15,10 @@ from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.sli import condition
 from slo_exporter.sli.indicator import Selector
+from slo_exporter.slo.alerting import AlertPolicy
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
+from slo_exporter.slo.policy import OnNoData, ReleasePolicy
 from slo_exporter.slo.windows import Range
 from slo_exporter.web.board import FileDefinedError, NotNowError, UnknownSloError
 
@@ -251,6 +253,26 @@ async def test_a_reload_counts_what_the_files_say(start: Callable[..., Daemon]) 
 
     assert daemon.counts("other").total == 1
     assert daemon.editor.reloads == {"ok": 1}
+
+
+async def test_a_reload_applies_alerts_and_policies_and_keeps_counts(start: Callable[..., Daemon]) -> None:
+    """Neither is part of what is counted, also of an SLO that was made over the API."""
+    daemon = start(slo())
+    await daemon.put(slo("made"))
+    await daemon.send(1)
+    policy = ReleasePolicy(on_no_data=OnNoData.DENY)
+    daemon.files = lambda: [replace(slo(), alerts=AlertPolicy.silent(), release=policy)]
+
+    await daemon.editor.reload()
+
+    reports = daemon.committer.reports(daemon.clock.ns)
+    assert [(report.slo.name, report.slo.release, report.counts.total) for report in reports] == [
+        ("latency", policy, 1),
+        ("made", policy, 1),
+    ]
+    assert reports[0].alerts == ()
+    assert daemon.committer.loaded is not None
+    assert daemon.committer.loaded.generations == (1, 1)
 
 
 async def test_a_reload_that_fails_changes_nothing(start: Callable[..., Daemon]) -> None:

@@ -42,6 +42,10 @@ def busy_readings() -> Readings:
         "slo_exporter_pruned_rows_total": bare,
         "slo_exporter_reloads_total": {("ok",): 2.0, ("refused",): 0.0},
         "slo_exporter_definition_writes_total": {("put", "created"): 1.0},
+        "slo_exporter_release_checks_total": {("allow",): 2.0, ("deny",): 0.0},
+        "slo_release_timestamp_seconds": {("chat", "v1.2.0"): 1.796e9},
+        "slo_release_budget_spent_ratio": {("chat", "latency", "v1.2.0"): 0.03},
+        "slo_exporter_alert_changes_total": {("page", "quick", "fired"): 1.0},
         "slo_exporter_database_info": {("sqlite",): 1.0},
         "slo_exporter_last_commit_timestamp_seconds": {(): 1.796e9},
     }

@@ -23,6 +23,8 @@ SLO_ROUTES = (
     "/api/v1/slos/chat/latency/history",
     "/api/v1/slos/chat/latency/corrections",
     "/api/v1/release-check?service=chat",
+    "/api/v1/releases",
+    "/api/v1/decisions",
     "/api/v1/services/chat/breakdown",
 )
 PATHS = (*SLO_ROUTES, "/", "/metrics", "/healthz", "/readyz", "/openapi.json", "/nothing")
@@ -31,9 +33,9 @@ PATHS = (*SLO_ROUTES, "/", "/metrics", "/healthz", "/readyz", "/openapi.json", "
 class BrokenBoard(LedgerBoard):
     """Fails at every question about SLOs."""
 
-    def reports(self, now_ns: int) -> list[BudgetReport]:
+    def reports(self, now_ns: int, service: str | None = None) -> list[BudgetReport]:
         """Fail."""
-        raise RuntimeError(f"secret at {now_ns}")
+        raise RuntimeError(f"secret of {service} at {now_ns}")
 
 
 @pytest.mark.parametrize(

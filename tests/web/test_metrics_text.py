@@ -206,11 +206,11 @@ class SlowBoard(LedgerBoard):
     asked: Event = field(default_factory=Event)
     answered: Event = field(default_factory=Event)
 
-    def reports(self, now_ns: int) -> Sequence[BudgetReport]:
+    def reports(self, now_ns: int, service: str | None = None) -> Sequence[BudgetReport]:
         """Report when the test says so."""
         self.asked.set()
         assert self.answered.wait(20)
-        return super().reports(now_ns)
+        return super().reports(now_ns, service)
 
 
 def test_a_slow_scrape_holds_nobody_up() -> None:

@@ -10,7 +10,6 @@ from slo_exporter.sli.gpus import GpuSelector
 from slo_exporter.sli.indicator import Indicator, Rule
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.history import History
-from slo_exporter.slo.release import ReleaseCheck
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.web import wording
 from slo_exporter.web.api import models
@@ -146,16 +145,6 @@ def _correction(made: CorrectionMade) -> dict[str, Any]:
         "who": made.who,
         "made": wording.utc(made.made_ns),
     }
-
-
-def release(check: ReleaseCheck) -> models.ReleaseAnswer:
-    """A decision with its reasons and the budgets it was made from."""
-    return models.ReleaseAnswer(
-        allowed=check.allowed,
-        decision=check.decision,
-        reasons=[models.ReasonAnswer(slo=r.slo, code=r.code, message=r.message) for r in check.reasons],
-        slos=[budget(report) for report in check.reports],
-    )
 
 
 def breakdown(found: Breakdown, question: Question, window: str, known: Sequence[str]) -> models.BreakdownAnswer:

@@ -8,7 +8,20 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from slo_exporter.clock import Clock
-from slo_exporter.web.api import breakdown, corrections, definitions, gpus, history, probes, problems, release, slos
+from slo_exporter.web.api import (
+    alerts,
+    breakdown,
+    corrections,
+    decisions,
+    definitions,
+    gpus,
+    history,
+    probes,
+    problems,
+    release,
+    releases,
+    slos,
+)
 from slo_exporter.web.api.dependencies import Sources
 from slo_exporter.web.api.middleware import HeadAsGet, SafeHeaders
 from slo_exporter.web.api.tokens import Tokens
@@ -61,8 +74,8 @@ def _routes() -> FastAPI:
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
     )
-    routers = (slos, history, corrections, release, breakdown, gpus, probes, page)
-    for router in (*(module.router for module in routers), definitions.router, corrections.writing):
+    routers = (slos, alerts, history, corrections, release, releases, decisions, breakdown, gpus, probes, page)
+    for router in (*(module.router for module in routers), definitions.router, corrections.writing, releases.writing):
         app.include_router(router)
     problems.install(app)
     app.add_middleware(HeadAsGet)

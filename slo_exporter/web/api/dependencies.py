@@ -90,6 +90,20 @@ def _unauthorized(detail: str, challenge: str) -> HTTPException:
     return HTTPException(401, detail, {"WWW-Authenticate": challenge})
 
 
+async def _writer_if_named(
+    sources: FromSources, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
+) -> Writer | None:
+    """
+    Whose token it is; None without one.
+
+    Raises:
+        HTTPException: as `require_writer` does, for a token that is not known.
+    """
+    return None if credentials is None else await require_writer(sources, credentials)
+
+
+FromWriterIfNamed = Annotated[Writer | None, Depends(_writer_if_named)]
+"""Type of a handler's argument that is the `Writer` of the request, None where nobody says who asks."""
 FromWriter = Annotated[Writer, Depends(require_writer)]
 """Type of a handler's argument that is the `Writer` of the request."""
 
@@ -152,19 +166,18 @@ def report_of(sources: Sources, service: str, slo: str) -> BudgetReport:
     return _report(sources, service, slo, sources.clock.now_ns())
 
 
-def reports_of(sources: Sources, service: str, slos: Sequence[str]) -> list[BudgetReport]:
+def reports_of(sources: Sources, service: str, slos: Sequence[str], now_ns: int) -> list[BudgetReport]:
     """
     Report on the SLOs of a service, or on those named in *slos*, all at one instant.
 
     Raises:
         HTTPException: 404 if the service or one of the SLOs is unknown.
     """
-    now_ns = sources.clock.now_ns()
     if slos:
         return [_report(sources, service, slo, now_ns) for slo in dict.fromkeys(slos)]
-    reports = [report for report in sources.board.reports(now_ns) if report.slo.service == service]
+    reports = list(sources.board.reports(now_ns, service))
     if not reports:
-        raise _unknown(f"service {service!r} has no SLO")
+        raise unknown_service(service)
     return reports
 
 
@@ -185,6 +198,11 @@ def known(service: str, slo: str) -> Iterator[None]:
         yield
     except KeyError:
         raise _unknown(f"service {service!r} has no SLO {slo!r}") from None
+
+
+def unknown_service(service: str) -> HTTPException:
+    """A 404: the service has no SLO."""
+    return _unknown(f"service {service!r} has no SLO")
 
 
 def _unknown(what: str) -> HTTPException:

@@ -9,7 +9,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from slo_exporter.slo.release import Decision
 from slo_exporter.slo.report import State
 from slo_exporter.web.board import Source
 
@@ -230,25 +229,6 @@ class CorrectionAnswer(Answer):
     who: str = Field(description="The name of the write token.")
     made: datetime
     events: RemovedEvents
-
-
-class ReasonAnswer(Answer):
-    """Why one SLO speaks against a release, or cannot speak."""
-
-    slo: str
-    code: str = Field(
-        description="exhausted and below_minimum deny; no_data, stale and insufficient_data cannot decide.",
-    )
-    message: str
-
-
-class ReleaseAnswer(Answer):
-    """May we release now?"""
-
-    allowed: bool | None = Field(description="null when undecided.")
-    decision: Decision
-    reasons: list[ReasonAnswer]
-    slos: list[BudgetAnswer]
 
 
 Share = Annotated[

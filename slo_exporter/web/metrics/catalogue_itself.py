@@ -89,8 +89,20 @@ ITSELF: Final = (
     Metric(
         "slo_exporter_definition_writes_total",
         Type.COUNTER,
-        "Changes of SLOs asked for over the API, by action and result.",
+        "Writes asked for over the API, by action (put, delete, correct, release, decide) and result.",
         ("action", "result"),
+    ),
+    Metric(
+        "slo_exporter_release_checks_total",
+        Type.COUNTER,
+        "Release checks that were answered, by decision: allow, deny, undecided, or overridden by somebody.",
+        ("decision",),
+    ),
+    Metric(
+        "slo_exporter_alert_changes_total",
+        Type.COUNTER,
+        "Alerts of SLOs that became active or ended, by severity, tier and change: fired, resolved.",
+        ("severity", "tier", "change"),
     ),
     Metric(
         "slo_exporter_database_info",

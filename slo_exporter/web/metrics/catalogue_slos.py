@@ -5,6 +5,7 @@ from typing import Final
 from slo_exporter.web.metrics.metric import Metric, Type
 
 _SLO: Final = ("service", "slo")
+_ALERT: Final = (*_SLO, "severity", "tier")
 _REQUEST: Final = ("service", "model", "view")
 
 SLOS: Final = (
@@ -64,6 +65,44 @@ SLOS: Final = (
         Type.GAUGE,
         "1 for the state that holds, 0 for the others: no_data, exhausted, insufficient_data, at_risk, ok.",
         (*_SLO, "state"),
+    ),
+    Metric(
+        "slo_bad_events",
+        Type.GAUGE,
+        "Bad events in a lookback window.",
+        (*_SLO, "window"),
+    ),
+    Metric(
+        "slo_alert_active",
+        Type.GAUGE,
+        "1 while an alert of the SLO is active, else 0, by severity (page, ticket) and tier: quick and slow for the "
+        "speed at which the budget burns, total where every event failed.",
+        _ALERT,
+    ),
+    Metric(
+        "slo_alert_burn_rate_threshold",
+        Type.GAUGE,
+        "Burn rate that the long and the short window of an alert have to exceed.",
+        _ALERT,
+    ),
+    Metric(
+        "slo_alert_min_bad_events",
+        Type.GAUGE,
+        "Bad events in its long window without which no burn alert of the SLO becomes active.",
+        _SLO,
+    ),
+    Metric(
+        "slo_release_timestamp_seconds",
+        Type.GAUGE,
+        "When a version of a service went out; seconds since 1970. The newest 5 releases of each service.",
+        ("service", "version"),
+    ),
+    Metric(
+        "slo_release_budget_spent_ratio",
+        Type.GAUGE,
+        "Share of the error budget that was spent in the day after a release, or in what has passed of that day. "
+        "Absent where nothing was counted.",
+        (*_SLO, "version"),
     ),
     Metric(
         "inference_requests_total",

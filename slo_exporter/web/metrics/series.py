@@ -16,7 +16,7 @@ from slo_exporter.insight.labels import LONGEST_LABEL, Labels
 from slo_exporter.sli.records import Outcome
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
-from slo_exporter.slo.report import BudgetReport, State
+from slo_exporter.slo.report import AlertReport, BudgetReport, State
 from slo_exporter.web import wording
 from slo_exporter.web.board import Readings
 from slo_exporter.web.metrics.catalogue import CATALOGUE
@@ -49,6 +49,8 @@ def samples(scrape: Scrape) -> Mapping[str, Rows]:
         **{name: _each_window(windows, numbers) for name, numbers in _OF_WINDOWS.items()},
         "slo_info": ((_info(report.slo), 1) for report in scrape.reports),
         "slo_state": _states(reports),
+        "slo_alert_active": _alerts(scrape.reports, lambda alert: alert.is_active),
+        "slo_alert_burn_rate_threshold": _alerts(scrape.reports, _threshold),
         "slo_events_total": _events(scrape),
         "inference_requests_total": _requests(scrape.requests.series),
         "inference_tokens_total": _tokens(scrape.requests.tokens),
@@ -79,11 +81,16 @@ _OF_REPORT: Final[Mapping[str, Callable[[BudgetReport], float | None]]] = {
     "slo_error_budget_remaining_events": lambda report: report.budget.remaining_events,
     "slo_error_budget_exhaustion_seconds": lambda report: report.exhausts_in_seconds,
     "slo_coverage_ratio": lambda report: report.coverage_ratio,
+    # Of total failure it may be more than of burns, which have it from the policy.
+    "slo_alert_min_bad_events": lambda report: min(
+        (alert.rule.min_bad_events for alert in report.alerts), default=None
+    ),
 }
 
 _OF_WINDOWS: Final[Mapping[str, Callable[[BudgetReport], Mapping[str, float | None]]]] = {
     "slo_sli_ratio": lambda report: report.slis,
     "slo_burn_rate": lambda report: report.burn_rates,
+    "slo_bad_events": lambda report: report.bad_events,
 }
 
 
@@ -139,6 +146,19 @@ def _states(reports: Sequence[tuple[str, BudgetReport]]) -> Rows:
     for labels, report in reports:
         for state in State:
             yield f'{labels},state="{state}"', report.state is state
+
+
+def _alerts(reports: Sequence[BudgetReport], number: Callable[[AlertReport], float | None]) -> Rows:
+    for report in reports:
+        service, slo = _escaped(report.slo.service), _escaped(report.slo.name)
+        for alert in report.alerts:
+            rule = alert.rule
+            yield f'service="{service}",severity="{rule.severity}",slo="{slo}",tier="{rule.tier}"', number(alert)
+
+
+def _threshold(alert: AlertReport) -> float | None:
+    factor = alert.rule.factor
+    return None if factor is None else float(factor)
 
 
 def _events(scrape: Scrape) -> Rows:
