@@ -1,5 +1,6 @@
-"""deploy/compose.yaml: both containers locked down, and joined as they should be."""
+"""deploy/compose.yaml: every container locked down, and joined with the others as it should be."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +69,78 @@ def test_the_exporter_runs_the_demo_on_a_file_of_its_own() -> None:
     assert loaded.database == "sqlite:////data/slo-exporter-demo.db"
 
 
-def test_prometheus_scrapes_the_exporter() -> None:
-    """The target is the other container."""
-    scrapes = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
-    targets = [target for scrape in scrapes for config in scrape["static_configs"] for target in config["targets"]]
+def targets(configs: list[dict[str, Any]]) -> list[str]:
+    """Of every static configuration."""
+    return [target for config in configs for static in config["static_configs"] for target in static["targets"]]
 
-    assert targets == [f"slo-exporter:{settings.Settings().listen.port}"]
-    assert "slo-exporter" in SERVICES
+
+def mounts(service: str) -> dict[str, Path]:
+    """What of this repository a container sees, by its path there."""
+    pairs = (mount.split(":") for mount in SERVICES[service]["volumes"])
+    return {inside: (DEPLOY / source).resolve() for source, inside, *_ in pairs if source.startswith(".")}
+
+
+def published(service: str) -> str:
+    """The address at which the others reach a container."""
+    return f"{service}:{SERVICES[service]['ports'][0].split(':')[-1]}"
+
+
+def test_prometheus_scrapes_the_exporter_and_tells_alertmanager() -> None:
+    """Its targets are the other containers, and the names of labels stay ours."""
+    config = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())
+
+    assert targets(config["scrape_configs"]) == [f"slo-exporter:{settings.Settings().listen.port}"]
+    assert all(scrape["honor_labels"] for scrape in config["scrape_configs"])
+    assert targets(config["alerting"]["alertmanagers"]) == [published("alertmanager")]
+    assert published("slo-exporter") == targets(config["scrape_configs"])[0]
+
+
+@pytest.mark.parametrize(
+    ("service", "inside", "file"),
+    [
+        ("prometheus", "/etc/prometheus/prometheus.yml", "deploy/prometheus.yml"),
+        ("prometheus", "/etc/prometheus/rules", "rules"),
+        ("alertmanager", "/etc/alertmanager/alertmanager.yml", "deploy/alertmanager.yml"),
+        ("grafana", "/etc/grafana/provisioning", "deploy/grafana/provisioning"),
+    ],
+)
+def test_programs_read_the_files_of_this_repository(service: str, inside: str, file: str) -> None:
+    """A configuration that a command names is the one that is mounted."""
+    config = [word for word in SERVICES[service].get("command", ()) if word.startswith("--config.file=")]
+
+    assert mounts(service)[inside] == DEPLOY.parent / file
+    assert not config or config[0].partition("=")[2] in mounts(service)
+
+
+def test_grafana_asks_prometheus() -> None:
+    """One data source, the default, whose steps fit how often is scraped."""
+    (source,) = yaml.safe_load((DEPLOY / "grafana/provisioning/datasources/prometheus.yaml").read_text())["datasources"]
+    scraped = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["global"]["scrape_interval"]
+
+    assert source["type"] == "prometheus"
+    assert source["url"] == f"http://{published('prometheus')}"
+    assert source["isDefault"] is True
+    assert source["jsonData"]["timeInterval"] == scraped
+
+
+def test_grafana_shows_the_dashboards_of_this_repository() -> None:
+    """They are where its provider looks; every one has a name of its own."""
+    (provider,) = yaml.safe_load((DEPLOY / "grafana/provisioning/dashboards/slo-exporter.yaml").read_text())[
+        "providers"
+    ]
+    folder = mounts("grafana")[provider["options"]["path"]]
+    names = [json.loads(file.read_text())["uid"] for file in folder.glob("*.json")]
+
+    assert folder == DEPLOY.parent / "dashboards"
+    assert names
+    assert len(names) == len(set(names))
+
+
+def test_nobody_logs_in_to_grafana_and_it_calls_nobody() -> None:
+    """Whoever reaches it may look; it fetches no plugin and reports nothing."""
+    environment = SERVICES["grafana"]["environment"]
+
+    assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+    assert environment["GF_PLUGINS_PREINSTALL_DISABLED"] == "true"
+    assert {text for name, text in environment.items() if name.startswith("GF_ANALYTICS_")} == {"false"}
