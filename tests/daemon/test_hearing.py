@@ -56,7 +56,7 @@ def test_metrics_and_breakdown_hear_the_same() -> None:
     found = hearing.breakdown(CHAT, NOON_NS).figures
     assert [(stage.name, stage.share) for stage in found.stages] == [("unaccounted", 0.6), ("inference", 0.4)]
     (series,) = hearing.metrics.snapshot().families["inference_stage_duration_seconds"].series
-    assert (series.stage, series.seconds) == ("decode", 0.04)
+    assert (series.part, series.seconds) == ("decode", 0.04)
 
 
 def test_a_service_is_known_by_an_slo_or_by_its_spans(

@@ -7,9 +7,10 @@ from busy import client_of, make_requests, staged
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slo_exporter.insight.observations import TOKEN_BUCKETS, TOKEN_EDGES
 from slo_exporter.sli.records import MISSING, StageTimes, texts_of
 from slo_exporter.web.metrics.histogram import BOUNDS_NS, FIRST_TOKEN_BOUNDS_NS, PER_TOKEN_BOUNDS_NS
-from slo_exporter.web.metrics.requests import STAGES, RequestMetrics
+from slo_exporter.web.metrics.requests import PROMPT_EDGES, PROMPT_LENGTHS, STAGES, RequestMetrics
 
 MS = 10**6
 STAGE = "inference_stage_duration_seconds"
@@ -37,9 +38,7 @@ def test_each_stage_has_its_histogram() -> None:
     """By the name of its stage."""
     metrics = RequestMetrics()
     metrics.add(staged(2))
-    found = {
-        series.stage: (sum(series.buckets), series.seconds) for series in metrics.snapshot().families[STAGE].series
-    }
+    found = {series.part: (sum(series.buckets), series.seconds) for series in metrics.snapshot().families[STAGE].series}
     assert set(found) == set(STAGES)
     assert found["inference"] == (2, 0.18)
 
@@ -70,7 +69,7 @@ def test_stages_apart_count_without_making_a_request() -> None:
     metrics = RequestMetrics()
     metrics.add(make_requests([], [], []), parts("prefill", "decode", "decode", "ttft"))
     snapshot = metrics.snapshot()
-    found = {(s.labels, s.stage): sum(s.buckets) for s in snapshot.families[STAGE].series}
+    found = {(s.labels, s.part): sum(s.buckets) for s in snapshot.families[STAGE].series}
     assert found == {(("chat", "unknown", "server"), "prefill"): 1, (("chat", "unknown", "server"), "decode"): 2}
     assert snapshot.series == ()
 
@@ -99,7 +98,7 @@ def test_stages_past_the_limit_share_one_series() -> None:
     metrics = RequestMetrics(max_series=1)
     for name in ("a", "b", "c"):
         metrics.add(staged(service=name))
-    found = {s.labels[0]: sum(s.buckets) for s in metrics.snapshot().families[STAGE].series if s.stage == "queue"}
+    found = {s.labels[0]: sum(s.buckets) for s in metrics.snapshot().families[STAGE].series if s.part == "queue"}
     assert found == {"a": 1, "_other": 2}
 
 
@@ -118,9 +117,31 @@ def test_columns_agree_with_a_loop(rows: list[tuple[str, int, int]]) -> None:
     services, queue, decode = zip(*rows, strict=True) if rows else ((), (), ())
     metrics = RequestMetrics()
     metrics.add(make_requests(services, ["m"] * len(rows), [MS] * len(rows), fields={"queue": queue, "decode": decode}))
-    found = {(s.labels[0], s.stage): (sum(s.buckets), s.seconds) for s in metrics.snapshot().families[STAGE].series}
+    found = {(s.labels[0], s.part): (sum(s.buckets), s.seconds) for s in metrics.snapshot().families[STAGE].series}
     for service in "ab":
         for stage, column in (("queue", queue), ("decode", decode)):
             known = [n for name, n in zip(services, column, strict=True) if name == service and n != MISSING]
             count, seconds = found.get((service, stage), (0, 0.0))
             assert (count, seconds) == (len(known), pytest.approx(sum(known) / 1e9))
+
+
+def test_durations_are_told_by_the_length_of_the_prompt() -> None:
+    """Bounds are inclusive, as in the breakdown; a request that does not say its length is in none."""
+    metrics = RequestMetrics()
+    lengths = [0, 512, 513, 2048, 8193, 32769, MISSING]
+    metrics.add(make_requests(["chat"] * 7, ["m"] * 7, [MS] * 7, fields={"prompt_tokens": lengths}))
+
+    shown = lines(metrics, "inference_request_duration_by_length_seconds_count")
+
+    assert [line.partition("prompt_tokens=")[2].partition(",")[0] + line[-4:] for line in shown] == [
+        '"<=512" 2.0',
+        '"<=2k" 2.0',
+        '"<=32k" 1.0',
+        '">32k" 1.0',
+    ]
+
+
+def test_lengths_are_those_of_the_breakdown() -> None:
+    """Every class is a union of its buckets, under the name of the last one."""
+    assert set(PROMPT_EDGES) <= set(TOKEN_EDGES)
+    assert set(PROMPT_LENGTHS[:-1]) <= set(TOKEN_BUCKETS)

@@ -136,6 +136,12 @@ SLOS: Final = (
         (*_REQUEST, "stage"),
     ),
     Metric(
+        "inference_request_duration_by_length_seconds",
+        Type.HISTOGRAM,
+        "Duration of requests by the length of their prompt in tokens: <=512, <=2k, <=8k, <=32k, >32k; k is 1,024.",
+        (*_REQUEST, "prompt_tokens"),
+    ),
+    Metric(
         "inference_tokens_total",
         Type.COUNTER,
         "Tokens of requests since the start, by kind: prompt, completion, cached. Cached ones are prompt tokens too.",

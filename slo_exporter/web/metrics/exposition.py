@@ -82,7 +82,7 @@ def _histogram(name: str, family: Family, form: Format) -> Iterator[str]:
         shown = family.exemplars.rows()
     bounds = (*(str(bound / SECOND_NS) for bound in family.bounds_ns), "+Inf")
     for series, exemplars in zip(family.series, shown, strict=False):
-        labels, below = of_requests(series.labels, series.stage), list(accumulate(series.buckets))
+        labels, below = of_requests(series.labels, family.part_label, series.part), list(accumulate(series.buckets))
         for bound, requests_below, exemplar in zip(bounds, below, exemplars, strict=False):
             yield f'{name}_bucket{{le="{bound}",{labels}}} {_number(requests_below)}{_appended(exemplar)}'
         yield f"{name}_sum{{{labels}}} {_number(series.seconds)}"

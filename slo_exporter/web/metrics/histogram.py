@@ -59,13 +59,19 @@ People read some 5 to 20 tokens a second, so objectives lie between 10 and 200 m
 a token that takes 10 s is a stall, and how long one it is no histogram need tell.
 """
 
+LENGTH_BOUNDS_NS: Final = tuple(
+    milliseconds * 10**6 for milliseconds in (100, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 300_000)
+)
+"""Upper bounds of the duration by length, inclusive: few, as each length has a series of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class HistogramSeries:
     """The counters of one label set."""
 
     labels: Labels
-    stage: str | None
+    part: str | None
+    """Value of the family's `part_label`; None where it has none."""
     buckets: tuple[int, ...]
     """Durations by bucket, not cumulative; the last is beyond all bounds."""
     seconds: float
@@ -80,6 +86,8 @@ class Family:
     series: tuple[HistogramSeries, ...]
     exemplars: Exemplars
     """One row for each of *series*, in the same order."""
+    part_label: str = ""
+    """What tells the series of one label set apart, such as ``stage``."""
 
 
 class Histogram:
@@ -112,11 +120,13 @@ class Histogram:
         if batch is not None and requests is not None:
             self._exemplars.add(batch, requests[known], durations_ns, cells)
 
-    def family(self, rows: Sequence[tuple[int, Labels, str | None]], *, with_empty: bool = False) -> Family:
+    def family(
+        self, rows: Sequence[tuple[int, Labels, str | None]], part_label: str = "", *, with_empty: bool = False
+    ) -> Family:
         """A copy of some rows, in the order given; of those without a duration only when asked."""
         counted = self._buckets.max(axis=1).tolist()
         shown = [each for each in rows if with_empty or counted[each[0]]]
         picked = [row for row, _, _ in shown]
         numbers = zip(shown, self._buckets[picked].tolist(), self._seconds[picked].tolist(), strict=True)
-        series = (HistogramSeries(labels, stage, tuple(b), seconds) for (_, labels, stage), b, seconds in numbers)
-        return Family(self._bounds_ns, tuple(series), self._exemplars.take(picked))
+        series = (HistogramSeries(labels, part, tuple(b), seconds) for (_, labels, part), b, seconds in numbers)
+        return Family(self._bounds_ns, tuple(series), self._exemplars.take(picked), part_label)

@@ -14,7 +14,7 @@ Rules of this module:
    unknown, and it has no exemplar.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from threading import Lock
@@ -34,6 +34,7 @@ from slo_exporter.sli.records import (
 )
 from slo_exporter.web.metrics.histogram import (
     FIRST_TOKEN_BOUNDS_NS,
+    LENGTH_BOUNDS_NS,
     PER_TOKEN_BOUNDS_NS,
     Family,
     Histogram,
@@ -41,6 +42,11 @@ from slo_exporter.web.metrics.histogram import (
 
 TOKENS: Final = {"prompt": "prompt_tokens", "completion": "completion_tokens", "cached": "cached_tokens"}
 """Fields of the record by the kind of token they count."""
+
+PROMPT_EDGES: Final = (512, 2048, 8192, 32768)
+"""Upper bounds of the lengths of prompts that are told apart, inclusive: every second one of the breakdown's."""
+PROMPT_LENGTHS: Final = ("<=512", "<=2k", "<=8k", "<=32k", ">32k")
+"""Their names, as the breakdown writes them."""
 
 _OUTCOMES: Final = len(Outcome)
 
@@ -96,6 +102,7 @@ class RequestMetrics:
         self._first_token = Histogram(rows, FIRST_TOKEN_BOUNDS_NS)
         self._per_token = Histogram(rows, PER_TOKEN_BOUNDS_NS)
         self._stages = Histogram(rows * len(STAGES))
+        self._lengths = Histogram(rows * len(PROMPT_LENGTHS), LENGTH_BOUNDS_NS)
         # Float: nobody checks that clients tell sensible numbers. NaN: nobody told any.
         self._tokens = np.full((rows, len(TOKENS)), np.nan)
 
@@ -116,6 +123,8 @@ class RequestMetrics:
             if name in batch.fields:
                 histogram.add(rows, batch.fields[name][counted], batch, counted)
         self._add_stages(batch, counted, rows)
+        if "prompt_tokens" in batch.fields and "e2e" in batch.fields:
+            self._add_lengths(batch, counted, rows)
         for place, name in enumerate(TOKENS.values()):
             if name in batch.fields:
                 self._add_tokens(place, rows, batch.fields[name][counted])
@@ -129,6 +138,12 @@ class RequestMetrics:
                 batch,
                 np.tile(counted, len(known)),
             )
+
+    def _add_lengths(self, batch: RequestBatch, counted: Ints, rows: Ints) -> None:
+        told = np.flatnonzero(batch.fields["prompt_tokens"][counted] >= 0)
+        counted, rows = counted[told], rows[told]
+        length = np.searchsorted(PROMPT_EDGES, batch.fields["prompt_tokens"][counted], side="left")
+        self._lengths.add(rows * len(PROMPT_LENGTHS) + length, batch.fields["e2e"][counted], batch, counted)
 
     def _add_parts(self, parts: StageTimes) -> None:
         places = np.array([STAGES.index(n) if n in STAGES else -1 for n in parts.stage.values] + [-1], dtype=np.int64)
@@ -151,12 +166,14 @@ class RequestMetrics:
             named = sorted(self._labels.numbers.items())
             counted = self._outcomes.max(axis=1).tolist()
             sets = [(row, labels, None) for labels, row in named if counted[row]]
-            staged = [(row * len(STAGES) + at, labels, s) for labels, row in named for at, s in enumerate(STAGES)]
             families = {
                 "inference_request_duration_seconds": self._durations.family(sets, with_empty=True),
                 "inference_time_to_first_token_seconds": self._first_token.family(sets),
                 "inference_time_per_output_token_seconds": self._per_token.family(sets),
-                "inference_stage_duration_seconds": self._stages.family(staged),
+                "inference_stage_duration_seconds": self._stages.family(_parts(named, STAGES), "stage"),
+                "inference_request_duration_by_length_seconds": self._lengths.family(
+                    _parts(named, PROMPT_LENGTHS), "prompt_tokens"
+                ),
             }
             rows = [row for row, _, _ in sets]
             outcomes, tokens = self._outcomes[rows].tolist(), self._tokens[rows].tolist()
@@ -174,3 +191,8 @@ class RequestMetrics:
             ),
             overflowed=overflowed,
         )
+
+
+def _parts(named: Iterable[tuple[Labels, int]], parts: Sequence[str]) -> list[tuple[int, Labels, str]]:
+    """The row of each part of each label set."""
+    return [(row * len(parts) + at, labels, part) for labels, row in named for at, part in enumerate(parts)]

@@ -65,11 +65,11 @@ def written(labels: Mapping[str, str]) -> str:
     return ",".join([f'{name}="{_escaped(labels[name])}"' for name in sorted(labels)])
 
 
-def of_requests(labels: Labels, stage: str | None = None) -> str:
-    """The labels of a service, model and view, and of a stage."""
+def of_requests(labels: Labels, name: str = "", part: str | None = None) -> str:
+    """The labels of a service, model and view, and one more that tells a part of them."""
     service, model, view = map(_escaped, labels)
-    of_stage = f'stage="{stage}",' if stage else ""
-    return f'model="{model}",service="{service}",{of_stage}view="{view}"'
+    pairs = {"model": model, "service": service, "view": view} | ({name: part} if part else {})
+    return ",".join([f'{key}="{pairs[key]}"' for key in sorted(pairs)])
 
 
 _OUTCOMES: Final = tuple(outcome.name.lower() for outcome in Outcome)
