@@ -1,0 +1,1 @@
+"""Generators: Prometheus rules and Grafana dashboards."""

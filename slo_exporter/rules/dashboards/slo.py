@@ -1,0 +1,260 @@
+"""One SLO in detail: how much may still fail, how fast is it spent, since when, and by what?"""
+
+from typing import Final
+
+from grafana_foundation_sdk.models.dashboard import AnnotationQuery, Dashboard
+
+from slo_exporter.rules.dashboards import layout, look
+from slo_exporter.rules.dashboards.layout import Board, Row
+from slo_exporter.rules.dashboards.panels import (
+    DASHED,
+    SOURCE,
+    Column,
+    Panel,
+    Query,
+    bars,
+    bent,
+    lines,
+    marked,
+    number,
+    rows_of,
+    stacked,
+    word,
+)
+from slo_exporter.rules.dashboards.queries import ONE_SLO, SLO_VARIABLES, as_one, equal, most, own_window, rate
+from slo_exporter.rules.dashboards.slos import SEVERITIES, TIERS
+from slo_exporter.slo.alerting import STANDARD, Burn
+
+OUTCOMES: Final = {"good": look.GOOD, "bad": look.BAD, "excluded": look.QUIET}
+ACTIVE: Final = {"0": ("Quiet", look.GOOD), "1": ("Active", look.BAD)}
+WINDOWS: Final = {"5m": "light-blue", "1h": "blue", "6h": "purple", "3d": look.QUIET}
+"""Lookback windows that tell a spike from a trend."""
+NEAR: Final[look.Steps] = {None: look.GOOD, 0.5: look.WARN, 1: look.BAD}
+"""Of the burn rate at which an alert fires."""
+
+
+class Events(AnnotationQuery):
+    """Marks in time; what Grafana's Prometheus source asks for stands beside its schema."""
+
+    def __init__(self, name: str, expr: str, colour: str, **more: object) -> None:
+        super().__init__(name=name, datasource=SOURCE, expr=expr, icon_color=colour)
+        self._more = more
+
+    def to_json(self) -> dict[str, object]:
+        """With the source's own keys."""
+        return {**super().to_json(), "step": "60s", **self._more}
+
+
+def board() -> Dashboard:
+    """Make the dashboard."""
+    services, slos = SLO_VARIABLES
+    return Board(
+        uid="slo-exporter-slo",
+        title="One SLO",
+        about="How much may still fail, how fast is it spent, and since when?",
+        variables=[layout.one("service", "Service", services), layout.one("slo", "SLO", slos)],
+        rows=[
+            Row(4, [*_headline()]),
+            Row(9, [(12, _budget()), (12, _sli())], "Budget"),
+            Row(9, [(14, _burn()), (10, _nearness())], "Burn and alerts"),
+            Row(8, [(14, _events()), (10, _alerts())]),
+            Row(8, [(10, _releases()), (7, _bad_events()), (7, _coverage())], "Releases, events, coverage"),
+        ],
+        annotations=[
+            Events(
+                "Releases",
+                f"{most('slo_release_timestamp_seconds', equal('service', '$service'))} * 1000",
+                look.BLUE,
+                titleFormat="Release {{version}}",
+                useValueForTime=True,
+            ),
+            Events(
+                "Alerts",
+                f"{most('slo_alert_active', ONE_SLO)} == 1",
+                look.BAD,
+                titleFormat="Alert: {{severity}}, {{tier}}",
+            ),
+        ],
+        shows="now-6h",
+    ).dashboard()
+
+
+def _headline() -> list[tuple[int, Panel]]:
+    state = Query(f"{most('slo_state', ONE_SLO)} == 1", "{{state}}")
+    left = Query(most("slo_error_budget_remaining_ratio", ONE_SLO))
+    events = Query(most("slo_error_budget_remaining_events", ONE_SLO))
+    burn = Query(most("slo_burn_rate", ONE_SLO, equal("window", "1h")))
+    spent = Query(most("slo_error_budget_exhaustion_seconds", ONE_SLO))
+    reached = Query(own_window("slo_sli_ratio", ONE_SLO), "Reached", look.PLAIN)
+    promised = Query(most("slo_objective_ratio", ONE_SLO), "Promised", look.QUIET)
+    return [
+        (4, word("State", "What holds of this SLO now.", state, look.STATES)),
+        (
+            4,
+            number(
+                "Budget left", "Share of the error budget that is left; negative is overspent.", left, steps=look.BUDGET
+            )
+            .unit("percentunit")
+            .decimals(1),
+        ),
+        (
+            4,
+            number("May still fail", "Bad events that the budget still allows.", events, steps=look.OVERSPENT)
+            .unit("short")
+            .decimals(0),
+        ),
+        (
+            3,
+            number("Burn, last hour", "At 1 the budget lasts its window exactly.", burn, steps=look.BURN)
+            .unit("none")
+            .decimals(2),
+        ),
+        (
+            3,
+            number("Spent in", "Time until the budget is spent at the burn of the last hour.", spent)
+            .unit("dtdurations")
+            .no_value("Not burning"),
+        ),
+        (
+            6,
+            number(
+                "SLI in its window",
+                "Share of good events in the window of the SLO, and what was promised.",
+                reached,
+                promised,
+            )
+            .unit("percentunit")
+            .decimals(2),
+        ),
+    ]
+
+
+def _budget() -> Panel:
+    panel = lines(
+        "Budget left",
+        "Share of the error budget that is left; below the orange line it is at risk, below the red one overspent.",
+        Query(most("slo_error_budget_remaining_ratio", ONE_SLO), "Budget left", look.BLUE),
+    )
+    return marked(panel.unit("percentunit").max(1), {0: look.BAD, look.AT_RISK_RATIO: look.WARN})
+
+
+def _sli() -> Panel:
+    return (
+        lines(
+            "SLI against its objective",
+            "Share of good events in the last hour and in the window of the SLO; the promise holds in the window.",
+            Query(own_window("slo_sli_ratio", ONE_SLO), "In its window", look.BLUE),
+            Query(most("slo_sli_ratio", ONE_SLO, equal("window", "1h")), "Last hour", "light-blue"),
+            Query(most("slo_sli_ratio", ONE_SLO, equal("window", "5m")), "Last 5 min", look.QUIET),
+            Query(most("slo_objective_ratio", ONE_SLO), "Objective", look.BAD, dashed=True),
+        )
+        .unit("percentunit")
+        .max(1)
+    )
+
+
+def _burn() -> Panel:
+    windows = [
+        Query(most("slo_burn_rate", ONE_SLO, equal("window", window)), window, colour)
+        for window, colour in WINDOWS.items()
+    ]
+    factor = most("slo_alert_burn_rate_threshold", ONE_SLO)
+    panel = lines(
+        "Burn rate by window, and where alerts begin",
+        "Speed at which the budget is spent; an alert needs its long and its short window above its dashed line.",
+        *windows,
+        Query(factor, "{{severity}}, {{tier}} begins"),
+    )
+    return (
+        bent(panel)
+        .unit("none")
+        .min(0)
+        .override_by_regexp("page, .*", [*DASHED, look.fixed(look.BAD)])
+        .override_by_regexp("ticket, .*", [*DASHED, look.fixed(look.WARN)])
+    )
+
+
+def _nearness() -> Panel:
+    return (
+        bars(
+            "How near each burn alert is",
+            "Burn of the calmer of an alert's two windows, as share of what it takes to fire; at 100 % it fires.",
+            *(
+                Query(_near(burn), f"{burn.severity.capitalize()}, {burn.tier}: {burn.long} and {burn.short}")
+                for burn in STANDARD
+            ),
+            steps=NEAR,
+        )
+        .unit("percentunit")
+        .decimals(0)
+        .max(1)
+        .no_value("No burn alert of this SLO can be told.")
+    )
+
+
+def _near(burn: Burn) -> str:
+    chosen = (equal("severity", burn.severity), equal("tier", burn.tier))
+    both = f'window=~"{burn.long}|{burn.short}"'
+    calmer = f"min without (window) ({most('slo_burn_rate', ONE_SLO, both)})"
+    return f"{calmer} / ignoring (severity, tier) {most('slo_alert_burn_rate_threshold', ONE_SLO, *chosen)}"
+
+
+def _events() -> Panel:
+    counted = as_one(rate("slo_events_total", ONE_SLO))
+    panel = stacked(
+        "Events a second",
+        "Events that were counted; of an SLO on time slices they come when a slice is final.",
+        Query(counted, "{{outcome}}"),
+    ).unit("short")
+    for outcome, colour in OUTCOMES.items():
+        panel.override_by_name(outcome, [look.fixed(colour)])
+    return panel
+
+
+def _alerts() -> Panel:
+    return rows_of(
+        "Alerts of this SLO",
+        "Every alert of this SLO, and the burn rate that it takes; the one without fires when every event fails.",
+        [
+            Column(of="A", title="Now", width=100, words=ACTIVE, filled=True),
+            Column(of="severity", title="Severity", words=SEVERITIES),
+            Column(of="tier", title="Tier", words=TIERS),
+            Column(of="B", title="Fires above", width=110, unit="none", decimals=2),
+        ],
+        Query(most("slo_alert_active", ONE_SLO)),
+        Query(most("slo_alert_burn_rate_threshold", ONE_SLO)),
+        hidden=("service", "slo"),
+    )
+
+
+def _releases() -> Panel:
+    return rows_of(
+        "What releases cost",
+        "The newest releases, marked on all graphs, and the share of the budget that went in the 24 h after each.",
+        [
+            Column(of="version", title="Release"),
+            Column(of="A", title="When", width=170, unit="dateTimeAsIso"),
+            Column(of="B", title="Spent", width=110, unit="percentunit", decimals=1, steps=look.COST),
+        ],
+        Query(f"{most('slo_release_timestamp_seconds', equal('service', '$service'))} * 1000"),
+        Query(most("slo_release_budget_spent_ratio", ONE_SLO)),
+        hidden=("service", "slo"),
+    ).no_value("No release has been told.")
+
+
+def _bad_events() -> Panel:
+    bad = Query(most("slo_bad_events", ONE_SLO), "{{window}}")
+    return (
+        bars("Bad events by window", "Bad events in each lookback window.", bad, steps=look.NEUTRAL)
+        .unit("locale")
+        .decimals(0)
+    )
+
+
+def _coverage() -> Panel:
+    panel = lines(
+        "Coverage",
+        "Share of the window in which we were watching; below the line there is too little data to decide.",
+        Query(most("slo_coverage_ratio", ONE_SLO), "Coverage", look.BLUE),
+    )
+    return marked(panel.unit("percentunit").min(0).max(1), {0.9: look.UNSURE})
