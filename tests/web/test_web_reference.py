@@ -78,5 +78,9 @@ def test_writes_name_the_token_and_every_refusal() -> None:
         if operation.get("security") == [{"writeToken": []}] and {"401", "403"} <= set(operation["responses"])
     }
     one = "/api/v1/slos/{service}/{slo}"
-    assert writes == {("put", one), ("delete", one), ("post", f"{one}/corrections")}
+    assert writes == {("put", one), ("delete", one), ("post", f"{one}/corrections"), ("post", "/api/v1/releases")}
+    # A question that is kept where somebody says who asks.
+    asked = document["paths"]["/api/v1/release-check"]["post"]
+    assert asked["security"] == [{"writeToken": []}, {}]
+    assert {"401", "403", "413"} <= set(asked["responses"])
     assert document["components"]["securitySchemes"]["writeToken"]["scheme"] == "bearer"

@@ -11,6 +11,7 @@ from slo_exporter.slo.report import BudgetReport, State
 from slo_exporter.web import wording
 from slo_exporter.web.api.models_gpus import GpuList
 from slo_exporter.web.board import About
+from slo_exporter.web.page.alerts import Alerts, alerts
 from slo_exporter.web.page.gpus import Strip, strip
 
 MOST_ROWS: Final = 200
@@ -69,6 +70,7 @@ class View:
     rows: Sequence[Row]
     hidden: int
     """SLOs that are only in the API."""
+    alerts: Alerts | None
     gpus: Strip | None
 
 
@@ -84,6 +86,7 @@ def view(about: About, reports: Sequence[BudgetReport], gpus: GpuList, not_ready
         summary=[(_sign(state), states[state]) for state in _WORST_FIRST if states[state]],
         rows=[_row(report) for report in ordered[:MOST_ROWS]],
         hidden=max(0, len(ordered) - MOST_ROWS),
+        alerts=alerts(reports, now_ns),
         gpus=strip(gpus),
     )
 
