@@ -1,6 +1,6 @@
 """Servers for tests of the whole program."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,3 +21,11 @@ def either(tmp_path: Path, database_url: str) -> Iterator[Server]:
     one = Server(tmp_path, database=database_url)
     yield one
     one.kill()
+
+
+@pytest.fixture(scope="session")
+def faketime(require: Callable[[str], Path]) -> Path:
+    """The library that gives a process another clock."""
+    found = sorted((require("faketime").resolve().parents[1] / "lib").glob("**/faketime/libfaketime.so.1"))
+    assert found, "faketime is installed, its library is not"
+    return found[0]
