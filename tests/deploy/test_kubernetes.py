@@ -19,7 +19,7 @@ FOLDER = ROOT / "deploy/kubernetes"
 KUSTOMIZATION: dict[str, Any] = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
 WORKLOADS = ("Deployment", "DaemonSet")
 
-# As in tests/deploy/test_health_rules.py: further Prometheus programs, each with its promtool beside it.
+# As in tests/rules/test_committed_rules.py: further Prometheus programs, each with its promtool beside it.
 NEWER = [program for program in os.environ.get("SLO_EXPORTER_PROMETHEUS", "").split(":") if program]
 PROMTOOLS = ["promtool", *(str(Path(program).with_name("promtool")) for program in NEWER)]
 
