@@ -19,8 +19,12 @@ from typing import Final
 CHAT: Final = "/v1/chat/completions"
 PROBE: Final = "/health"
 
-CYCLE_S: Final = 240.0
-INCIDENT_S: Final = 45.0
+CYCLE_S: Final = 700.0
+"""
+Every hour that ends with an incident holds six, one more than an hour holds at other
+times: an alert over an hour fires in each, and ends after it, for as long as the demo runs.
+"""
+INCIDENT_S: Final = 90.0
 FIRST_INCIDENT_S: Final = 60.0
 PROBE_EVERY_S: Final = 10.0
 
@@ -46,7 +50,7 @@ class Conditions:
 CALM: Final = Conditions(
     queue_s=0.012, token_s=0.025, failures={FAILED: 0.001, RATE_LIMITED: 0.0005, CLIENT_GONE: 0.01}
 )
-INCIDENT: Final = Conditions(queue_s=1.4, token_s=0.048, failures={FAILED: 0.05, RATE_LIMITED: 0.03, CLIENT_GONE: 0.03})
+INCIDENT: Final = Conditions(queue_s=1.4, token_s=0.048, failures={FAILED: 0.03, RATE_LIMITED: 0.02, CLIENT_GONE: 0.03})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from committing import ForgetfulDatabase, committer_of
 from gpu_seconds import SHARE, AskedOfGpus, S, Second, gpu_indicator, seconds_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from trying import examples
 
 from slo_exporter.daemon.committer import Committer
 from slo_exporter.slo.budget import Counts
@@ -207,7 +208,7 @@ def play(world: World, script: Sequence[tuple[str, object]]) -> None:
 
 
 @given(st.lists(MOVES, max_size=10), st.integers(0, 99))
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 def test_seconds_of_gpus_are_judged_as_they_were(script: list[tuple[str, object]], seed: int) -> None:
     """Verdicts and what is final, through SQLite, after every move."""
     with TemporaryDirectory() as folder:

@@ -15,6 +15,7 @@ from builders import ManualClock, Request, export, slo
 from committing import committer_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from trying import examples
 
 from slo_exporter.daemon.committer import Committer
 from slo_exporter.ingest.otlp.export import Export
@@ -100,7 +101,7 @@ def play(world: World, move: str, value: object) -> None:
             world.restart()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(moves, min_size=1, max_size=25))
 def test_every_window_says_what_was_sent(script: list[tuple[str, object]]) -> None:
     """Sent in any order, late, twice, across folds and restarts: each window is exact."""

@@ -18,6 +18,7 @@ from committing import ForgetfulDatabase, committer_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from timeslices import MS, Asked, Record, S
+from trying import examples
 
 from slo_exporter.daemon.committer import Committer
 from slo_exporter.ingest.otlp.export import Export
@@ -177,7 +178,7 @@ def play(world: World, script: Sequence[tuple[str, object]]) -> None:
 
 
 @given(st.lists(MOVES, max_size=14))
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 def test_slices_are_judged_by_what_was_sent(script: list[tuple[str, object]]) -> None:
     """Verdicts and what is final, through SQLite, after every move."""
     with TemporaryDirectory() as folder:

@@ -1,54 +1,25 @@
-"""The demo's spans and objectives through the real decoder and arithmetic."""
+"""The demo's spans, objectives and alerts through the real decoder and arithmetic."""
 
 from collections import Counter
-from itertools import takewhile
-from random import Random
+from collections.abc import Sequence
 
-import numpy as np
 import pytest
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from demo_run import SLOS, Moment, admitted, calls_of, moments, read
 
-from slo_exporter.clock import SECOND_NS
 from slo_exporter.config import slo_file
-from slo_exporter.config.settings import DEFAULT_IGNORE_ROUTES, DEMO_SLOS
-from slo_exporter.demo import traffic
-from slo_exporter.demo.spans import Emitter
-from slo_exporter.demo.traffic import CHAT, CLIENT_GONE, CYCLE_S, FIRST_INCIDENT_S, INCIDENT_S, OK, Call
-from slo_exporter.ingest.otlp.conventions.records import Declared
-from slo_exporter.ingest.otlp.reader import Reader, Reading
-from slo_exporter.sli import counting
-from slo_exporter.sli.admission import Admission
-from slo_exporter.sli.counting import SLICE_S, Delta
-from slo_exporter.sli.indicator import Selector
-from slo_exporter.sli.records import Outcome, RequestBatch
-from slo_exporter.sli.slicing import SlicePlan
-from slo_exporter.slo.budget import Counts, burn_rate
-from slo_exporter.slo.judging import SETTLE_S, SliceBook, SliceOpening
-from slo_exporter.slo.report import State, state_of
-from slo_exporter.slo.uptime import Uptime
-from slo_exporter.slo.windows import range_of
+from slo_exporter.config.settings import DEMO_SLOS
+from slo_exporter.demo.traffic import CHAT, CLIENT_GONE, CYCLE_S, FIRST_INCIDENT_S, INCIDENT_S, OK
+from slo_exporter.ingest.otlp.reader import Reading
+from slo_exporter.sli.counting import SLICE_S
+from slo_exporter.sli.records import Outcome
+from slo_exporter.slo.alerting import Severity, left_out
+from slo_exporter.slo.report import BudgetReport, State
 
-EPOCH_NS = 1_700_000_000 * SECOND_NS
-HOUR_S = 3600
-END_S = HOUR_S + round(2 * CYCLE_S)
-NOW_NS = EPOCH_NS + END_S * SECOND_NS
-
-# An hour and two cycles of the weather, with fewer calls than the demo makes.
-CALLS = list(takewhile(lambda call: call.ended_s < END_S, traffic.calls(Random(1), 4.0)))
+END_S = 25 * 60
+CALLS = calls_of(END_S)
 CHATS = [call for call in CALLS if call.route == CHAT]
-SLOS = [slo for slo in slo_file.load([DEMO_SLOS]) if isinstance(slo.indicator.selector, Selector)]
-
-
-def read(calls: list[Call]) -> Reading:
-    """What the receiver makes of the spans of *calls*."""
-    exporter = InMemorySpanExporter()
-    emitter = Emitter(SimpleSpanProcessor(exporter))
-    for call in calls:
-        emitter.emit(call, EPOCH_NS)
-    body = encode_spans(exporter.get_finished_spans()).SerializeToString()
-    return Reader(Declared(ignore_routes=DEFAULT_IGNORE_ROUTES), lateness_ns=2 * HOUR_S * SECOND_NS).read(body, NOW_NS)
+INCIDENTS_S = [FIRST_INCIDENT_S + number * CYCLE_S for number in range(2)]
+"""When those begin whose page ends within the time."""
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +29,31 @@ def reading() -> Reading:
 
 
 @pytest.fixture(scope="module")
-def admitted(reading: Reading) -> RequestBatch:
-    """The requests of them that count."""
-    return Admission(()).admit([(reading.export.requests, reading.export.roles)], NOW_NS).requests
+def shown(reading: Reading) -> Sequence[Moment]:
+    """What somebody sees who looks for 25 minutes."""
+    return list(moments(admitted(reading), END_S))
+
+
+def states(shown: Sequence[Moment], name: str) -> Counter[State]:
+    """How often an SLO was in each state."""
+    return Counter(report.state for moment in shown for report in moment.reports if report.slo.name == name)
+
+
+def report_at(shown: Sequence[Moment], name: str, elapsed_s: float) -> BudgetReport:
+    """On an SLO at an instant."""
+    moment = shown[round(elapsed_s) // SLICE_S - 1]
+    return next(report for report in moment.reports if report.slo.name == name)
+
+
+def changes(shown: Sequence[Moment], severity: Severity) -> list[tuple[str, str, int]]:
+    """What fired and resolved, of which SLO, and how many seconds after the start."""
+    return [
+        (what, SLOS[row].name, moment.elapsed_s)
+        for moment in shown
+        for what, those in (("resolved", moment.change.resolved), ("fired", moment.change.fired))
+        for row, key in those
+        if key[0] is severity
+    ]
 
 
 def test_no_span_of_the_demo_is_refused_or_unknown(reading: Reading) -> None:
@@ -73,9 +66,10 @@ def test_no_span_of_the_demo_is_refused_or_unknown(reading: Reading) -> None:
     assert results["probe"] == len(CALLS) - len(CHATS)
 
 
-def test_each_chat_call_counts_once(admitted: RequestBatch) -> None:
+def test_each_chat_call_counts_once(reading: Reading) -> None:
     """An answered call is two spans and one request; a failed one is its HTTP span."""
-    counted = admitted.take(~admitted.shadowed)
+    requests = admitted(reading)
+    counted = requests.take(~requests.shadowed)
     outcomes = {outcome: int((counted.outcome == outcome).sum()) for outcome in Outcome}
 
     assert len(counted) == len(CHATS)
@@ -85,62 +79,67 @@ def test_each_chat_call_counts_once(admitted: RequestBatch) -> None:
     assert min(outcomes[Outcome.ERROR], outcomes[Outcome.RATE_LIMITED]) > 0
 
 
-@pytest.fixture(scope="module")
-def deltas(admitted: RequestBatch) -> list[Delta]:
-    """What they add to the demo's SLOs: requests first, then verdicts on time slices."""
-    indicators = [slo.indicator for slo in SLOS]
-    start_s, uptime = EPOCH_NS // SECOND_NS, Uptime([(EPOCH_NS, NOW_NS + HOUR_S * SECOND_NS)])
-    book = SliceBook(SLOS, SliceOpening({}, [EPOCH_NS] * len(SLOS), judged_s=start_s, final_s=start_s))
-    book.apply(book.arrived(SlicePlan(indicators).sum(admitted), uptime))
-    found = [counting.count(admitted, indicators)]
-    while book.judged_s * SECOND_NS < NOW_NS:
-        change = book.due(NOW_NS + SETTLE_S * SECOND_NS, uptime, HOUR_S * SECOND_NS)
-        book.apply(change)
-        found.append(change.counts)
-    return found
+def test_no_alert_is_left_out() -> None:
+    """Whoever reads `check` of the demo's SLOs is told of nothing to be done."""
+    assert [
+        (slo.name, why)
+        for slo in slo_file.load([DEMO_SLOS])
+        for _, why in left_out(slo.alerts, window_s=slo.window.seconds, objective=slo.objective)
+    ] == []
 
 
-def counts_at(deltas: list[Delta], column: int, seconds: int, elapsed_s: int) -> Counts:
-    """What an SLO has counted in a window, so long after the start."""
-    span = range_of(seconds, EPOCH_NS + elapsed_s * SECOND_NS)
-    counts = np.zeros(3, dtype=np.int64)
-    for delta in deltas:
-        within = (delta.slices >= span.start) & (delta.slices < span.end)
-        counts += delta.counts[within, column].sum(axis=0)
-    return Counts(*counts.tolist())
+def test_each_incident_pages_within_a_minute_and_resolves_before_the_next(shown: Sequence[Moment]) -> None:
+    """The first page is there 90 seconds after the start; nothing but first-token pages."""
+    pages = changes(shown, Severity.PAGE)
+
+    assert [(what, name) for what, name, _ in pages[:4]] == [("fired", "first-token"), ("resolved", "first-token")] * 2
+    assert {name for _, name, _ in pages} == {"first-token"}
+    fired, resolved = ([at for _, _, at in pages[first:4:2]] for first in (0, 1))
+    assert fired[0] <= 90
+    for begins_s, fired_s, resolved_s in zip(INCIDENTS_S, fired, resolved, strict=True):
+        assert begins_s < fired_s < begins_s + INCIDENT_S
+        assert begins_s + INCIDENT_S < resolved_s < begins_s + 7 * 60
 
 
-def test_after_an_hour_most_are_ok_one_is_at_risk_and_one_runs_out_now_and_then(deltas: list[Delta]) -> None:
-    """Who looks at the demo sees every state that traffic can bring about."""
-    seen = {
-        slo.name: Counter(
-            state_of(counts_at(deltas, column, slo.window.seconds, at), slo.objective, 1.0)
-            for at in range(HOUR_S, END_S, SLICE_S)
-        )
-        for column, slo in enumerate(SLOS)
-    }
+def test_goodput_writes_tickets_that_resolve(shown: Sequence[Moment]) -> None:
+    """In the first incident, after the page; no other SLO writes one."""
+    tickets = changes(shown, Severity.TICKET)
 
-    exhausted = seen.pop("inter-token")
-    assert {name: set(states) for name, states in seen.items()} == {
-        "availability": {State.OK},
-        "latency": {State.OK},
-        "first-token": {State.AT_RISK},
-        "goodput": {State.OK},
-        "first-token-p95": {State.OK},
-    }
-    assert 0.1 < exhausted[State.EXHAUSTED] / exhausted.total() < 0.4
-    assert exhausted[State.OK] > exhausted[State.EXHAUSTED]
+    assert {name for _, name, _ in tickets} == {"goodput"}
+    assert [what for what, _, _ in tickets[:2]] == ["fired", "resolved"]
+    assert FIRST_INCIDENT_S < tickets[0][2] < 120
+    assert tickets[1][2] < FIRST_INCIDENT_S + CYCLE_S
 
 
-@pytest.mark.parametrize("incident", [0, 15])
-@pytest.mark.parametrize("column", range(len(SLOS)), ids=[slo.name for slo in SLOS])
-def test_an_incident_raises_every_burn_rate(deltas: list[Delta], column: int, incident: int) -> None:
-    """The first one and one after an hour: the last five minutes burn faster after it than before."""
-    begins_s = round(FIRST_INCIDENT_S + incident * CYCLE_S)
-    before, after = (
-        burn_rate(counts_at(deltas, column, 300, at), SLOS[column].objective)
-        for at in (begins_s, begins_s + round(INCIDENT_S))
-    )
+def test_people_see_budgets_that_are_kept_that_run_out_and_that_recover(shown: Sequence[Moment]) -> None:
+    """What is always ok, what is at risk or exhausted by turns, and nothing that is always exhausted."""
+    seen = {slo.name: states(shown, slo.name) for slo in SLOS}
+
+    for name in ("availability", "latency"):
+        assert set(seen[name]) <= {State.OK, State.AT_RISK}
+        assert seen[name][State.OK] > 0.8 * seen[name].total()
+    for name in ("first-token", "goodput", "inter-token"):
+        assert {State.OK, State.AT_RISK, State.EXHAUSTED} <= set(seen[name])
+        assert 0.1 < seen[name][State.EXHAUSTED] / seen[name].total() < 0.85
+
+
+def test_budgets_are_believable_soon_after_the_first_incident(shown: Sequence[Moment]) -> None:
+    """Ten minutes after the start none is overspent by half, and before the next incident none by a tenth."""
+    for name in (slo.name for slo in SLOS):
+        later, calm = (report_at(shown, name, at).budget.remaining_ratio for at in (600, INCIDENTS_S[1]))
+
+        assert later is not None
+        assert later > -0.5
+        assert calm is not None
+        assert calm > -0.1
+
+
+@pytest.mark.parametrize("incident", range(2))
+@pytest.mark.parametrize("name", [slo.name for slo in SLOS])
+def test_an_incident_raises_every_burn_rate(shown: Sequence[Moment], name: str, incident: int) -> None:
+    """The last five minutes burn faster after it than before."""
+    begins_s = INCIDENTS_S[incident]
+    before, after = (report_at(shown, name, at).burn_rates["5m"] for at in (begins_s, begins_s + INCIDENT_S))
 
     assert before is not None
     assert after is not None

@@ -27,7 +27,7 @@ def test_same_seed_gives_the_same_calls() -> None:
 
 
 @given(seed=st.integers(), rate=st.floats(0.1, 500))
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_calls_come_in_the_order_of_their_ends(seed: int, rate: float) -> None:
     """A call is given when it ends, so no end goes back in time."""
     ends = [call.ended_s for call in islice(traffic.calls(Random(seed), rate), 300)]
@@ -66,10 +66,10 @@ def test_probes_come_every_ten_seconds() -> None:
 
 @pytest.mark.parametrize(
     ("elapsed_s", "expected"),
-    [(0, CALM), (59.9, CALM), (60, INCIDENT), (104.9, INCIDENT), (105, CALM), (299.9, CALM), (300, INCIDENT)],
+    [(0, CALM), (59.9, CALM), (60, INCIDENT), (149.9, INCIDENT), (150, CALM), (759.9, CALM), (760, INCIDENT)],
 )
-def test_incidents_come_every_four_minutes(elapsed_s: float, expected: traffic.Conditions) -> None:
-    """The first incident begins after a minute; each lasts 45 seconds."""
+def test_incidents_come_every_700_seconds(elapsed_s: float, expected: traffic.Conditions) -> None:
+    """The first incident begins after a minute; each lasts 90 seconds."""
     assert traffic.conditions_at(elapsed_s) is expected
 
 
@@ -83,7 +83,7 @@ def test_calm_decoding_takes_20_to_30_ms_a_token() -> None:
 
 def test_an_incident_slows_decoding_and_fails_calls() -> None:
     """In an incident a good part of the answers is slow, and some calls fail."""
-    calls = [call for call in within(115) if 62 < call.arrived_s < 105]
+    calls = [call for call in within(160) if 62 < call.arrived_s < 150]
 
     assert 0.2 < share(calls, 0.050) < 0.7
     assert {call.status for call in calls} == {200, 429, 499, 500}
