@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 ARGS ?=
+# Tests start Python some hundred times: where its cache is switched off, as in many images, a start costs twice as much.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check format lock upgrade clean

@@ -1,5 +1,6 @@
 """What every test may ask for."""
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -8,7 +9,14 @@ from pathlib import Path
 import postgres_server
 import pytest
 import stub_library
+from hypothesis import settings
 from postgres_server import PostgresServer
+
+gc.disable()  # what is collected stays: looking for garbage in it takes a third of the time
+# A machine that does much else is no failure.
+settings.register_profile("thorough", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=30)
+settings.load_profile("thorough" if os.environ.get("SLO_EXPORTER_REQUIRE") == "all" else "quick")
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +56,12 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A libnvidia-ml.so.1 of our own, built once; skipped, or failed, without a C compiler."""
     return stub_library.build(tmp_path_factory.mktemp("nvml"))
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage from now on, and never again at what was collected."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

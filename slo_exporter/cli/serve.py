@@ -41,6 +41,7 @@ def serve(config: Path | None, *, demo: bool, **flags: str | None) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from slo_exporter.daemon import wiring
 
+    gc.freeze()
     gc.enable()
     given = {_setting(name): text for name, text in flags.items() if text is not None}
 

@@ -76,14 +76,43 @@ def test_the_newest_come_first(books: Books) -> None:
 
 
 def test_a_busy_service_leaves_room_for_others(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many of a service, and so many in all, in memory and after a restart."""
-    monkeypatch.setattr(release_log, "MOST_OF_A_SERVICE", 2)
+    """The newest of each first, then the newest of all, in memory and after a restart."""
+    monkeypatch.setattr(release_log, "FIRST_OF_A_SERVICE", 2)
+    monkeypatch.setattr(release_log, "MOST_RELEASES", 5)
+    monkeypatch.setattr(release_log, "TOLD_LAST", 0)
+    for number, service in enumerate(("quiet", *["chat"] * 4, "other", "other", "other")):
+        _release(books, replace(RELEASE, version=f"v{number}", at_ns=NOON_NS + number, service=service))
+
+    for log in (books.store.releases, books.again().store.releases):
+        assert [one.version for one in log.releases()] == ["v7", "v6", "v4", "v3", "v0"]
+    monkeypatch.setattr(release_log, "MOST_RELEASES", 7)
+    assert [one.version for one in books.again().store.releases.releases()] == [f"v{n}" for n in (7, 6, 5, 4, 3, 2, 0)]
+
+
+def test_many_services_keep_their_newest(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where not even the first of each have room, the second ones go before any first one."""
     monkeypatch.setattr(release_log, "MOST_RELEASES", 3)
+    monkeypatch.setattr(release_log, "TOLD_LAST", 0)
     for number, service in enumerate(("quiet", "chat", "chat", "chat", "other")):
         _release(books, replace(RELEASE, version=f"v{number}", at_ns=NOON_NS + number, service=service))
 
     for log in (books.store.releases, books.again().store.releases):
-        assert [one.version for one in log.releases()] == ["v4", "v3", "v2"]
+        assert [one.version for one in log.releases()] == ["v4", "v3", "v0"]
+
+
+def test_what_was_just_told_is_there(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However old it is: whoever told it reads it, by its number and in the list."""
+    monkeypatch.setattr(release_log, "MOST_RELEASES", 3)
+    monkeypatch.setattr(release_log, "TOLD_LAST", 1)
+    for number in range(4):
+        _release(books, replace(RELEASE, version=f"v{number}", at_ns=NOON_NS + number))
+    old, _ = _release(books, replace(RELEASE, version="old", at_ns=NOON_NS - DAY_NS))
+
+    for log in (books.store.releases, books.again().store.releases):
+        assert log.release(old.id) == old
+        assert [one.version for one in log.releases("chat")] == ["v3", "v2", "old"]
+    _release(books, replace(RELEASE, version="v4", at_ns=NOON_NS + 4))
+    assert [one.version for one in books.store.releases.releases()] == ["v4", "v3", "v2"]
 
 
 def test_memory_holds_so_many_answers(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +162,10 @@ def test_old_ones_are_pruned_with_the_audit(books: Books) -> None:
 
 
 def test_text_that_no_database_takes_is_kept_as_it_can_be(books: Books) -> None:
-    """A NUL becomes U+FFFD."""
+    """A NUL becomes U+FFFD, in memory as well: what is answered is what stays."""
     kept, _ = _release(books, replace(RELEASE, note="a\0b"))
+    made = books.store.releases.add_decision(replace(MADE, override="a\0b"), DID)
 
-    assert books.again().store.releases.release(kept.id).note == "a\ufffdb"
+    assert (kept.note, made.override) == ("a\ufffdb", "a\ufffdb")
+    for log in (books.store.releases, books.again().store.releases):
+        assert (log.release(kept.id), log.decision(made.id)) == (kept, made)

@@ -7,6 +7,7 @@ from books import Books, declared
 from builders import NOON_NS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from trying import examples
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.slo.windows import BURN_WINDOWS, range_of
@@ -68,7 +69,7 @@ def check(books: Books, oracle: Oracle, now_ns: int) -> None:
         assert books.ledger.totals[row].tolist() == [sum(cell[n] for cell in raw) for n in range(3)]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_steps, min_size=3, max_size=14))
 def test_any_history_is_told_right(
     database_url: str, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[str, object]]

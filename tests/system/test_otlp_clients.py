@@ -32,9 +32,23 @@ SECOND_NS = 10**9
 Require = Callable[[str], Path]
 
 
-def counted(good: int, bad: int) -> dict[str, int]:
-    """Events of the SLO when so many were sent."""
-    return {"good": good, "bad": bad, "total": good + bad, "excluded": 0}
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The server that all of them send to, one after the other."""
+    one = Server(tmp_path_factory.mktemp("server"))
+    try:
+        yield one.start()
+    finally:
+        one.kill()
+
+
+@contextmanager
+def counts(server: Server, good: int, bad: int) -> Iterator[None]:
+    """Within the block the SLO counts exactly so many events more."""
+    before = server.events()
+    yield
+    more = {"good": good, "bad": bad, "total": good + bad, "excluded": 0}
+    assert server.events() == {name: before[name] + more[name] for name in more}
 
 
 @contextmanager
@@ -84,10 +98,9 @@ def javascript(require: Require) -> Iterator[Callable[..., str]]:
 @pytest.mark.parametrize("protocol", ["http", "proto", "grpc"])
 def test_the_javascript_sdk_is_counted(server: Server, javascript: Callable[..., str], protocol: str) -> None:
     """JSON, protobuf and gRPC; a whole-number double comes as an integer on each."""
-    server.start()
     address = f"127.0.0.1:{server.grpc}" if protocol == "grpc" else f"127.0.0.1:{server.http}/v1/traces"
-    assert javascript(protocol, f"http://{address}", str(GOOD), str(BAD)) == "0\n"
-    assert server.events() == counted(GOOD, BAD)
+    with counts(server, GOOD, BAD):
+        assert javascript(protocol, f"http://{address}", str(GOOD), str(BAD)) == "0\n"
     assert server.metric("slo_exporter_spans_refused_total") == 0
     assert server.metric("slo_exporter_spans_flagged_total") == 0
 
@@ -117,11 +130,10 @@ def exporter_to(protocol: str, grpc_port: int, http_port: int) -> SpanExporter:
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
 def test_the_python_sdk_is_counted(server: Server, protocol: str) -> None:
     """Protobuf, by both of its exporters."""
-    server.start()
     exporter = exporter_to(protocol, server.grpc, server.http)
-    assert exporter.export(requests(GOOD, BAD)) == SpanExportResult.SUCCESS
-    exporter.shutdown()
-    assert server.events() == counted(GOOD, BAD)
+    with counts(server, GOOD, BAD):
+        assert exporter.export(requests(GOOD, BAD)) == SpanExportResult.SUCCESS
+        exporter.shutdown()
 
 
 @pytest.fixture(scope="session")
@@ -164,11 +176,10 @@ def collector(program: Path, *, to_protocol: str, to_port: int) -> Iterator[tupl
 @pytest.mark.parametrize("sent", ["grpc", "http"])
 def test_a_collector_in_between_is_counted(server: Server, rotel: Path, received: str, sent: str) -> None:
     """It batches anew and compresses; nothing is lost or counted twice."""
-    server.start()
     to_port = server.grpc if sent == "grpc" else server.http
-    with collector(rotel, to_protocol=sent, to_port=to_port) as (grpc_port, http_port):
+    to_us = collector(rotel, to_protocol=sent, to_port=to_port)
+    with counts(server, 2 * GOOD, 2 * BAD), to_us as (grpc_port, http_port):
         for _ in range(2):
             exporter = exporter_to(received, grpc_port, http_port)
             assert exporter.export(requests(GOOD, BAD)) == SpanExportResult.SUCCESS
             exporter.shutdown()
-    assert server.events() == counted(2 * GOOD, 2 * BAD)

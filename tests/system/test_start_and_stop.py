@@ -4,10 +4,21 @@ import signal
 import sqlite3
 import subprocess
 import urllib.error
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from server_process import MADE, PATIENCE_S, SLOS, Server
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that tests only look at."""
+    one = Server(tmp_path_factory.mktemp("running"))
+    try:
+        yield one.start()
+    finally:
+        one.kill()
 
 
 def run(server: Server) -> "subprocess.CompletedProcess[str]":
@@ -15,25 +26,22 @@ def run(server: Server) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(server.command(), capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
-def test_the_start_log_says_what_runs_and_where_to_look(server: Server) -> None:
+def test_the_start_log_says_what_runs_and_where_to_look(running: Server) -> None:
     """Pipeline, listeners and addresses stand in the first lines."""
-    server.start()
-
-    log = "".join(server.log)
+    log = "".join(running.log)
     assert "otlp -> sli -> slo -> store -> web" in log
-    for port in (server.api, server.grpc, server.http):
+    for port in (running.api, running.grpc, running.http):
         assert f"127.0.0.1:{port}" in log
 
 
-def test_a_second_server_on_the_database_exits_2_and_says_who(server: Server) -> None:
+def test_a_second_server_on_the_database_exits_2_and_says_who(running: Server) -> None:
     """The holder is named, by pid."""
-    server.start()
-    assert server.process is not None
+    assert running.process is not None
 
-    second = run(server)
+    second = run(running)
 
     assert second.returncode == 2
-    assert f"pid {server.process.pid} " in second.stderr
+    assert f"pid {running.process.pid} " in second.stderr
     assert len(second.stderr.strip().splitlines()) == 1
 
 
@@ -52,13 +60,9 @@ def test_a_newer_schema_exits_2(server: Server) -> None:
     assert "newer slo-exporter" in refused.stderr
 
 
-def test_a_taken_port_exits_2_and_names_it(server: Server) -> None:
+def test_a_taken_port_exits_2_and_names_it(running: Server, tmp_path: Path) -> None:
     """An address that cannot be bound is one clear line."""
-    server.start()
-    text = server.config.read_text()
-    server.config.write_text(text.replace("counts.db", "other.db"))
-
-    refused = run(server)
+    refused = run(Server(tmp_path, api=running.api, grpc=running.grpc, http=running.http))
 
     assert refused.returncode == 2
     assert "127.0.0.1:" in refused.stderr
@@ -131,11 +135,10 @@ def test_a_database_locked_at_start_is_waited_for(server: Server) -> None:
     server.becomes_ready()
 
 
-def test_it_listens_on_loopback_only(server: Server) -> None:
+def test_it_listens_on_loopback_only(running: Server) -> None:
     """Every listening socket of the process is on 127.0.0.1."""
-    server.start()
-    assert server.process is not None
-    proc = Path(f"/proc/{server.process.pid}")
+    assert running.process is not None
+    proc = Path(f"/proc/{running.process.pid}")
     held = [entry.readlink().name for entry in (proc / "fd").iterdir()]
     rows = [row.split() for table in ("tcp", "tcp6") for row in (proc / "net" / table).read_text().splitlines()[1:]]
     listening = [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in held]

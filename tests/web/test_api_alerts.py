@@ -68,7 +68,7 @@ def test_an_alert_says_everything(client: TestClient) -> None:
         "burn_short": 20.0,
         "bad_events": 20,
         "min_bad_events": 5,
-        "reason": "the budget burns at 20 over 1h, a page alert (quick) is active above 14.4",
+        "reason": "the budget burns at 20 over 1h and 20 over 5m, a page alert (quick) is active above 14.4",
     }
 
 
@@ -80,19 +80,35 @@ def test_a_frozen_alert_stays_and_says_so(client: TestClient) -> None:
     assert item["reason"] == "a page alert (total) stays active: there is no data to end it"
 
 
+def test_an_alert_that_is_no_longer_called_for_is_not_current() -> None:
+    """Until it is judged again."""
+    board = LedgerBoard([slo()], [(100, 0, 0)], firing={0: {(PAGE, Tier.QUICK): NOW_NS}})
+    (item,) = client_of(board).get("/api/v1/alerts").json()["items"]
+    assert (item["active"], item["frozen"]) == (True, True)
+    assert item["reason"] == (
+        "a page alert (quick) is active: the counts no longer call for it, and it was not judged again yet"
+    )
+
+
+def test_calm_alerts_are_not_frozen() -> None:
+    """Also without data: there is nothing to hold."""
+    items = client_of(LedgerBoard([slo()], [(0, 0, 0)])).get("/api/v1/alerts?all=1").json()["items"]
+    assert {item["frozen"] for item in items} == {False}
+
+
 def test_all_lists_the_calm_ones_too(client: TestClient) -> None:
     """Five alerts an SLO, each with the reason why it is not active."""
     items = client.get("/api/v1/alerts?all=1&service=chat").json()["items"]
     assert len(items) == 10
     calm = {(item["slo"], item["severity"], item["tier"]): item["reason"] for item in items if not item["active"]}
     assert calm["idle", "page", "quick"] == "there is no event to judge by"
-    assert calm["latency", "page", "total"] == "not every event failed in 5m"
+    assert calm["latency", "page", "total"] == "80 of 100 events were good in 5m"
     assert [item["since"] for item in items if not item["active"]] == [None] * 7
 
 
 def test_calm_alerts_say_what_they_wait_for() -> None:
     """Too few bad events, too slow a burn, too few events."""
-    board = LedgerBoard([slo(), slo("few"), slo("fewer")], [(999, 1, 0), (90, 10, 0), (1, 3, 0)])
+    board = LedgerBoard([slo(), slo("few"), slo("fewer")], [(999, 1, 0), (90, 10, 0), (0, 3, 0)])
     items = client_of(board).get("/api/v1/alerts?all=1").json()["items"]
     said = {(item["slo"], item["severity"], item["tier"]): item["reason"] for item in items}
     assert said["latency", "page", "quick"] == "1 bad in 1h, it takes 5"

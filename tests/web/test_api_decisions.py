@@ -1,5 +1,7 @@
 """Decisions that are kept: a release check with a token, and what it leaves behind."""
 
+from urllib.parse import quote
+
 import pytest
 from boards import LedgerBoard
 from starlette.testclient import TestClient
@@ -7,6 +9,7 @@ from writing import CI, writer_of
 
 CHECK = "/api/v1/release-check"
 PARAMETERS = "always200, max_burn_1h, min_remaining, on_no_data, override, service, slo"
+UNPRINTABLE = "holds a character that cannot be printed"
 SRE = {"Authorization": "Bearer sre-secret"}
 
 
@@ -41,10 +44,23 @@ def test_without_a_token_nothing_is_kept(board: LedgerBoard, writer: TestClient)
     for answer in (
         writer.post(f"{CHECK}?service=chat"),
         writer.get(f"{CHECK}?service=chat", headers=CI),
-        writer.post(f"{CHECK}?service=chat", headers={"Authorization": "Basic Y2k6Y2k="}),
     ):
         assert (answer.status_code, answer.json()["id"]) == (200, None)
     assert board.decided == []
+
+
+@pytest.mark.parametrize("header", ["Basic Y2k6Y2k=", "Bearer", "Bearer ", "ci-secret", "", "bearer"])
+def test_a_header_without_a_bearer_token_is_no_anonymous_question(
+    board: LedgerBoard, writer: TestClient, header: str
+) -> None:
+    """Whoever sends one means to be known: 401, or 403 where nobody may write."""
+    answer = writer.post(f"{CHECK}?service=chat", headers={"Authorization": header})
+    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+    assert answer.json()["detail"] == "a write needs a token: send the header Authorization: Bearer TOKEN"
+    assert writer.post("/api/v1/releases", headers={"Authorization": header}).status_code == 401
+    refusing = writer_of(board, {})
+    assert refusing.post(f"{CHECK}?service=chat", headers={"Authorization": header}).status_code == 403
+    assert (board.decided, board.checks) == ([], [])
 
 
 def test_the_list_is_flat_and_the_newest_comes_first(writer: TestClient) -> None:
@@ -96,6 +112,10 @@ def test_an_override_that_was_not_needed_is_none(board: LedgerBoard, writer: Tes
         ("&override=x", "nobody", 401, "this server does not know the token"),
         ("&override=", "ci-secret", 422, "override: is empty; write why"),
         ("&override=+", "ci-secret", 422, "override: is empty; write why"),
+        *(
+            (f"&override=a{quote(odd)}b", "ci-secret", 422, f"override: {UNPRINTABLE}; write why")
+            for odd in ("\n", "\0", "\x1b", "\u200b", "\u202e", "\u2066", "\ufeff")
+        ),
         (f"&override={'x' * 1001}", "ci-secret", 422, "override: is longer than 1000 characters; write why"),
         (
             "&overide=x",

@@ -97,8 +97,11 @@ TEXTS = {
     "a list": ("[]", "must be an object: one entry of slos:"),
     "a key twice": ('{"window": "1d", "window": "2d"}', "the key 'window' stands twice"),
     "not a number": ('{"objective": NaN}', "holds NaN, which is no number"),
-    "null": ('{"indicator": {"good": null}}', "indicator.good: null is no value; write a text or a number, or leave"),
-    "a truth": ('{"window": [true]}', "window.1: true is no value"),
+    "null": (
+        '{"indicator": {"good": null}}',
+        "SLO 'ttft': indicator.good: null is no value; write a text or a number, or leave",
+    ),
+    "a truth": ('{"window": [true]}', "SLO 'ttft': window.1: true is no value"),
     "half a character": ('{"window": "\\ud800"}', "holds half a character"),
     "too deep": ("[" * 40 + "]" * 40, "nests deeper than 32 levels"),
     "far too deep": ("[" * 30_000, "nests deeper than 32 levels"),

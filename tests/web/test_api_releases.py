@@ -120,7 +120,7 @@ def test_the_day_before_stands_beside(board: LedgerBoard, client: TestClient) ->
         ({"service": "chat", "version": "v1", "who": "me"}, "who: is an unknown field; fields are: "),
         ({"service": "chat", "version": "v1", "at": "yesterday"}, "at: 'yesterday' is no time; write RFC 3339"),
         (
-            {"service": "chat", "version": "v1", "at": "2026-11-30T12:00:04Z"},
+            {"service": "chat", "version": "v1", "at": "2026-11-30T12:01:03.250001Z"},
             "at: is in the future; it is 2026-11-30 12:00:03 UTC now",
         ),
         (
@@ -137,6 +137,15 @@ def test_a_body_that_says_something_else_is_refused(
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith(detail)
     assert board.released == []
+
+
+def test_a_clock_of_a_pipeline_may_be_a_little_fast(client: TestClient) -> None:
+    """By as much as that of an exporter of spans; nothing is charged to the release before it is there."""
+    asked = {"service": "chat", "version": "v1", "at": "2026-11-30T12:01:03.25Z"}
+    found = client.post(RELEASES, json=asked, headers=CI)
+    assert (found.status_code, found.json()["at"]) == (201, "2026-11-30T12:01:03.250000Z")
+    assert (found.json()["slos"][0]["total"], found.json()["spent_ratio"], found.json()["complete"]) == (0, None, False)
+    assert client.post(RELEASES, json=asked, headers=CI).status_code == 200
 
 
 def test_a_version_may_be_long_and_a_note_empty(client: TestClient) -> None:

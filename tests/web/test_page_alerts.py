@@ -36,12 +36,12 @@ def test_alerts_say_how_urgent_which_windows_since_when_and_why() -> None:
     assert "3 active alerts" in text
     assert strip_of(text) == [
         (
-            "■ page chat latency quick, 1h and 5m · 2m 5s ago the budget burns at 20 over 1h, "
+            "■ page chat latency quick, 1h and 5m · 2m 5s ago the budget burns at 20 over 1h and 20 over 5m, "
             "a page alert (quick) is active above 14.4"
         ),
-        "■ page chat ttft total, 5m · 0s ago every event failed: 10 in 5m",
+        "■ page chat ttft total, 5m · 0s ago hardly any event was good: 0 of 10 in 5m",
         (
-            "▲ ticket chat latency slow, 3d and 6h · 2m 5s ago the budget burns at 20 over 3d, "
+            "▲ ticket chat latency slow, 3d and 6h · 2m 5s ago the budget burns at 20 over 3d and 20 over 6h, "
             "a ticket alert (slow) is active above 1"
         ),
     ]

@@ -156,8 +156,12 @@ def test_in_an_incident_one_gpu_is_too_hot_and_slow(into: float, cycle: int) -> 
 
 @given(elapsed_s=st.floats(0, 5000))
 def test_incidents_are_those_of_the_demos_traffic(elapsed_s: float) -> None:
-    """The service is slow when, and only when, the GPU is."""
-    assert GPUS[1].incidents.on(elapsed_s) == (traffic.conditions_at(elapsed_s) is traffic.INCIDENT)
+    """Told when the demo's are, as the daemon tells it, the GPU is slow when, and only when, the service is."""
+    gpu = SimulatedGpu(
+        1, Incidents(first_s=traffic.FIRST_INCIDENT_S, every_s=traffic.CYCLE_S, lasting_s=traffic.INCIDENT_S)
+    )
+
+    assert gpu.incidents.on(elapsed_s) == (traffic.conditions_at(elapsed_s) is traffic.INCIDENT)
 
 
 def test_the_hardware_joins_in_when_it_lasts() -> None:
