@@ -12,6 +12,8 @@ import pytest
 from dashboard_queries import panels, queries, substituted
 
 from slo_exporter.rules.dashboards.documents import BOARDS, documents
+from slo_exporter.rules.dashboards.look import FILLS
+from slo_exporter.rules.dashboards.slos import ADDED
 from slo_exporter.web.metrics.catalogue import CATALOGUE
 from slo_exporter.web.metrics.metric import Type
 
@@ -20,6 +22,10 @@ VALUES = dict.fromkeys(("service", "slo", "model", "view", "instance", "job", "g
 BY_NAME = {metric.name: metric for metric in CATALOGUE}
 SCRAPED = {"job", "instance", "pod"}
 """Labels that Prometheus adds."""
+MADE = re.compile(r'label_replace\(.*?, "(\w+)", "[^"$]*", "", ""\)')
+"""A label that a query itself adds."""
+READABLE = 4.5
+"""The least contrast of text (WCAG 2.2, 1.4.3)."""
 GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right) \(([^)]*)\)")
 
 each = pytest.mark.parametrize("name", BOARDS)
@@ -138,12 +144,43 @@ def test_every_query_asks_for_metrics_and_labels_that_there_are(name: str) -> No
     """Those of the catalogue, and what a scrape adds."""
     for panel in panels(board(name)):
         read: set[str] = set()
+        made: set[str] = set()
         for target in panel["targets"]:
             expr = substituted(target["expr"], VALUES)
             read |= (named := metrics_in(expr))
             assert named, expr
             assert labels_in(expr) <= known_labels(named), expr
-        assert {*shown_labels(panel)} <= known_labels(read), panel["title"]
+            made |= set(MADE.findall(expr))
+        assert {*shown_labels(panel)} <= known_labels(read) | made | set(ADDED), panel["title"]
+
+
+@pytest.mark.parametrize("colour", FILLS.values())
+def test_a_word_on_its_colour_can_be_read(colour: str) -> None:
+    """In the black or white that Grafana writes on it, by the brightness of the colour."""
+    red, green, blue = channels = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    is_bright = (299 * red + 587 * green + 114 * blue) / 1000 > 180
+    text = [32, 34, 38] if is_bright else [247, 248, 250]
+    light, dark = sorted((luminance(text), luminance(channels)), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= READABLE
+
+
+def luminance(channels: list[int]) -> float:
+    """Of a colour in sRGB, as WCAG 2.2 defines it."""
+    parts = [channel / 255 for channel in channels]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@each
+def test_it_shows_a_fitting_time_and_keeps_up_with_it(name: str) -> None:
+    """Budgets move over hours, all else within the hour; links carry the time and the variables along."""
+    made = board(name)
+    assert made["time"] == {"from": "now-6h" if name in {"slo.json", "slos.json"} else "now-1h", "to": "now"}
+    assert made["refresh"] == "10s"
+    assert all(link["keepTime"] and link["includeVars"] for link in made["links"])
+    for uid_and_query in re.findall(r"/d/[\w-]+\?[^\"]*", json.dumps(made)):
+        assert "${__url_time_range}" in uid_and_query
+        assert "var-datasource=${datasource}" in uid_and_query
 
 
 @each

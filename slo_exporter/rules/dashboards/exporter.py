@@ -6,7 +6,19 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from slo_exporter.rules.dashboards import layout, look
 from slo_exporter.rules.dashboards.layout import Board, Row
-from slo_exporter.rules.dashboards.panels import Column, Panel, Query, lines, marked, number, rows_of, said, stacked
+from slo_exporter.rules.dashboards.panels import (
+    Column,
+    Panel,
+    Query,
+    counted,
+    lines,
+    marked,
+    number,
+    rows_of,
+    said,
+    shown_as,
+    stacked,
+)
 from slo_exporter.rules.dashboards.queries import bare, rate, share
 
 ITSELF: Final = 'job=~"$job",instance=~"$instance"'
@@ -14,6 +26,14 @@ READY: Final = {"0": ("Refuses", look.BAD), "1": ("Accepts", look.GOOD)}
 READING: Final = {"0": ("Not read", look.QUIET), "1": ("Read", look.GOOD)}
 IN_FLIGHT: Final[look.Steps] = {None: look.GOOD, 0.5: look.WARN, 0.9: look.BAD}
 KEPT: Final[look.Steps] = {None: look.BAD, 0.95: look.WARN, 0.999: look.GOOD}
+CHANGES: Final = {
+    "page fired": look.BAD,
+    "ticket fired": look.WARN,
+    "page resolved": look.GOOD,
+    "ticket resolved": "light-green",
+}
+REFUSALS: Final = {"exports": look.BAD, "asked to wait": look.WARN, "spans": look.UNSURE}
+"""What was not kept, and a colour for all reasons together."""
 LOST: Final = 'result!="accepted"'
 ACCEPTED: Final = 'result="accepted"'
 AGE: Final[look.Steps] = {None: look.GOOD, 60: look.WARN, 300: look.BAD}
@@ -38,8 +58,8 @@ def board() -> Dashboard:
             Row(8, [(8, _exports()), (8, _spans()), (8, _refused())], "Does it hear everything?"),
             Row(8, [(8, _quality()), (8, _duplicates()), (8, _commits())]),
             Row(8, [(8, _in_flight()), (8, _memory()), (8, _cpu())], "Does it keep up?"),
+            Row(6, [(8, _decisions()), (8, _alert_changes()), (8, _who())], "What it decided, and what runs"),
             Row(8, [(8, _readings()), (8, _calls()), (8, _failed_calls())], "Does it read the GPUs?"),
-            Row(8, [(8, _decisions()), (8, _alert_changes()), (8, _who())], "What it decided, and what runs"),
         ],
     ).dashboard()
 
@@ -49,6 +69,14 @@ def _headline() -> list[tuple[int, Panel]]:
     accepted = share(f"sum({rate('slo_exporter_exports_total', ITSELF, ACCEPTED)})", answered)
     kept_share = number(
         "Exports kept", "Share of exports that were kept; clients send most others again.", Query(accepted), steps=KEPT
+    )
+    spans_in = rate("slo_exporter_spans_total", ITSELF)
+    heard = share(f"sum({spans_in})", f"sum({spans_in} or {rate('slo_exporter_spans_refused_total', ITSELF)})")
+    spans_kept = number(
+        "Spans kept",
+        "Share of spans that were taken, of those in exports that were kept; the rest is too old, or broken.",
+        Query(heard),
+        steps=KEPT,
     )
     waiting = f"max(slo_exporter_inflight_bytes{{{ITSELF}}} / slo_exporter_inflight_limit_bytes{{{ITSELF}}})"
     ready = said(
@@ -63,27 +91,24 @@ def _headline() -> list[tuple[int, Panel]]:
         Query(f"min(slo_exporter_nvml_up{{{ITSELF}}})"),
         READING,
     )
-    spans = number(
-        "Spans a second", "Spans that were accepted.", Query(f"sum({rate('slo_exporter_spans_total', ITSELF)})")
-    )
+    spans = number("Spans a second", "Spans that were taken.", Query(f"sum({spans_in})"))
     kept = number(
-        "Last commit",
-        "Time since something was kept; the oldest of all instances.",
+        "Last kept",
+        "Time since something was written to the store; of several instances, the longest.",
         Query(f"max(time() - slo_exporter_last_commit_timestamp_seconds{{{ITSELF}}})"),
         steps=AGE,
     )
-    commit = number("Commit", "Mean time of a transaction of the store; clients wait for it.", Query(_mean_commit()))
     return [
         (4, ready),
         (4, kept_share.unit("percentunit").decimals(2)),
-        (4, spans.unit("short").decimals(0)),
-        (3, commit.unit("s").decimals(1)),
+        (4, spans_kept.unit("percentunit").decimals(2)),
+        (3, spans.unit("short").decimals(0)),
         (3, kept.unit("s").decimals(0)),
         (
             3,
             number(
-                "In flight",
-                "Bytes that wait for acknowledgement, of the most that may.",
+                "Queue used",
+                "Bytes that wait for acknowledgement, of the most that may; at 100 % exports are refused.",
                 Query(waiting),
                 steps=IN_FLIGHT,
             )
@@ -115,20 +140,16 @@ def _spans() -> Panel:
 
 
 def _refused() -> Panel:
-    return (
-        lines(
-            "Refused a second",
-            "Exports and spans that were not kept, and why; clients send again what was asked to wait.",
-            Query(f"sum by (result) ({rate('slo_exporter_exports_total', ITSELF, LOST)})", "exports: {{result}}"),
-            Query(
-                f"sum by (reason) ({rate('slo_exporter_exports_refused_total', ITSELF)})", "asked to wait: {{reason}}"
-            ),
-            Query(f"sum by (reason) ({rate('slo_exporter_spans_refused_total', ITSELF)})", "spans: {{reason}}"),
-        )
-        .unit("short")
-        .min(0)
-        .no_value("No refusal is known.")
+    panel = lines(
+        "Refused a second",
+        "Exports and spans that were not kept, and why; clients send again what was asked to wait.",
+        Query(f"sum by (result) ({rate('slo_exporter_exports_total', ITSELF, LOST)})", "exports: {{result}}"),
+        Query(f"sum by (reason) ({rate('slo_exporter_exports_refused_total', ITSELF)})", "asked to wait: {{reason}}"),
+        Query(f"sum by (reason) ({rate('slo_exporter_spans_refused_total', ITSELF)})", "spans: {{reason}}"),
     )
+    for what, colour in REFUSALS.items():
+        panel.override_by_regexp(f"{what}: .*", [look.fixed(colour)])
+    return panel.unit("short").min(0).axis_soft_max(1).no_value("No refusal is known.")
 
 
 def _quality() -> Panel:
@@ -149,18 +170,19 @@ def _duplicates() -> Panel:
         )
         .unit("short")
         .min(0)
+        .axis_soft_max(1)
     )
 
 
 def _commits() -> Panel:
     about = "Mean time of a transaction of the store; clients wait for it."
-    return lines("Commit", about, Query(_mean_commit(), "mean", look.BLUE)).unit("s").min(0)
+    return lines("Write takes", about, Query(_mean_commit(), "mean", look.BLUE)).unit("s").min(0)
 
 
 def _in_flight() -> Panel:
     return (
         lines(
-            "In flight",
+            "Queue",
             "Exports that wait for acknowledgement; beyond the limit they are refused.",
             Query(f"sum(slo_exporter_inflight_bytes{{{ITSELF}}})", "waiting", look.BLUE),
             Query(f"sum(slo_exporter_inflight_limit_bytes{{{ITSELF}}})", "limit", look.BAD, dashed=True),
@@ -218,26 +240,33 @@ def _failed_calls() -> Panel:
     failed = rate("slo_exporter_nvml_errors_total", ITSELF, 'code!="not_supported"')
     return (
         lines(
-            "NVML calls without a value, and restarts, a second",
+            "Failed NVML calls, a second",
             "Calls that failed, by code, and how often the process that reads GPUs was replaced.",
-            Query(f"sum by (code) ({failed})", "{{code}}"),
-            Query(f"sum by (reason) ({rate('slo_exporter_nvml_restarts_total', ITSELF)})", "restart: {{reason}}"),
+            Query(f"sum by (code) ({failed}) > 0", "{{code}}"),
+            Query(f"sum by (reason) ({rate('slo_exporter_nvml_restarts_total', ITSELF)}) > 0", "restart: {{reason}}"),
         )
         .unit("short")
         .min(0)
+        .no_value("No failure is known.")
     )
 
 
 def _decisions() -> Panel:
     about = "Questions whether to release, by the answer, in the time shown."
     asked = f"sum by (decision) (increase(slo_exporter_release_checks_total{{{ITSELF}}}[$__range]))"
-    return number("Release decisions", about, Query(asked, "{{decision}}")).unit("none").decimals(0)
+    panel = number("Release decisions", about, Query(asked, "{{decision}}")).unit("none").decimals(0)
+    for decision in ("allow", "deny", "undecided", "overridden"):
+        panel.override_by_name(decision, [shown_as(decision.capitalize())])
+    return panel
 
 
 def _alert_changes() -> Panel:
     about = "Alerts that fired and ended, a minute."
     changes = f"60 * sum by (severity, change) ({rate('slo_exporter_alert_changes_total', ITSELF)})"
-    return stacked("Alert changes a minute", about, Query(changes, "{{severity}} {{change}}")).unit("short")
+    panel = stacked("Alert changes a minute", about, Query(changes, "{{severity}} {{change}}"))
+    for change, colour in CHANGES.items():
+        panel.override_by_name(change, [look.fixed(colour)])
+    return counted(panel).unit("short").interval("1m")
 
 
 def _who() -> Panel:

@@ -5,15 +5,23 @@ from typing import Final
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from slo_exporter.rules.dashboards import layout, look
-from slo_exporter.rules.dashboards.gpus import FULL, HELD, REASONS, SLOW_COUNTERS
+from slo_exporter.rules.dashboards.gpus import ACTIONS, FULL, HELD, REASONS, SLOW_COUNTERS
 from slo_exporter.rules.dashboards.layout import Board, Row
-from slo_exporter.rules.dashboards.panels import Column, Panel, Query, lines, number, rows_of, said, word
+from slo_exporter.rules.dashboards.panels import Column, Panel, Query, lines, number, rows_of, said, shown_as, word
 from slo_exporter.rules.dashboards.queries import CLOCKS_HELD_BACK, rate
 
 GPU: Final = 'instance=~"$instance",gpu=~"$gpu"'
 HELD_REASONS: Final = f'reason=~"{CLOCKS_HELD_BACK}"'
 MARGIN: Final[look.Steps] = {None: look.BAD, 5: look.WARN, 15: look.GOOD}
 """Degrees that are left until it slows down."""
+HOLDS: Final = {
+    "sw_power_cap": ("power cap", look.QUIET),
+    "sw_thermal": ("heat (driver)", look.WARN),
+    "hw_thermal": ("heat (hardware)", look.BAD),
+    "hw_slowdown": ("hardware slowdown", "purple"),
+    "power_brake": ("power brake", look.BLUE),
+}
+"""What holds clocks down, in words and colours; a busy GPU meets the first in health."""
 RECOVERY: Final = {
     "0": ("Nothing", look.GOOD),
     "1": ("Reset the GPU", look.BAD),
@@ -42,7 +50,7 @@ def board() -> Dashboard:
             Row(9, [(12, _activity()), (12, _held_back())], "Activity, and what holds it back"),
             Row(8, [(8, _power()), (8, _heat()), (8, _clocks())]),
             Row(8, [(8, _memory()), (8, _pcie()), (8, _nvlink())], "Memory and links"),
-            Row(8, [(12, _errors()), (6, _memory_errors()), (6, _link_errors())], "Health"),
+            Row(6, [(12, _errors()), (6, _memory_errors()), (6, _link_errors())], "Health"),
         ],
     ).dashboard()
 
@@ -69,7 +77,7 @@ def _headline() -> list[tuple[int, Panel]]:
         ),
         (
             3,
-            number("SM activity", "Share of the multiprocessors that had work.", Query(active))
+            number("Compute used", "Share of the multiprocessors (SMs) that had work.", Query(active))
             .unit("percentunit")
             .decimals(0),
         ),
@@ -110,11 +118,11 @@ def _activity() -> Panel:
     return (
         lines(
             "Activity",
-            "Busy: any kernel ran; SM: how much of the chip had work; tensor: matrix products; DRAM: its bandwidth.",
+            "Busy is any kernel at all; the others say how much of each part of the chip had work.",
             Query(rate("gpu_busy_seconds_total", GPU), "busy", look.QUIET),
-            Query(rate("gpu_sm_active_seconds_total", GPU), "SM", "blue"),
-            Query(rate("gpu_tensor_active_seconds_total", GPU), "tensor", "green"),
-            Query(rate("gpu_dram_active_seconds_total", GPU), "DRAM", "orange"),
+            Query(rate("gpu_sm_active_seconds_total", GPU), "multiprocessors (SM)", "blue"),
+            Query(rate("gpu_tensor_active_seconds_total", GPU), "tensor cores", "green"),
+            Query(rate("gpu_dram_active_seconds_total", GPU), "memory bus (DRAM)", "orange"),
         )
         .unit("percentunit")
         .min(0)
@@ -126,16 +134,12 @@ def _held_back() -> Panel:
     held = rate("gpu_clock_event_seconds_total", GPU, 'reason!~"idle|application_clocks|display_clocks|sync_boost"')
     panel = lines(
         "What holds its clocks down",
-        "Share of the time, by reason; a busy GPU meets sw_power_cap in health, all others cost speed.",
+        "Share of the time, by reason; a busy GPU meets its power cap in health, all others cost speed.",
         Query(f"max by (reason) ({held})", "{{reason}}"),
     )
-    return (
-        panel.unit("percentunit")
-        .min(0)
-        .max(1)
-        .interval(SLOW_COUNTERS)
-        .override_by_name("sw_power_cap", [look.fixed(look.QUIET)])
-    )
+    for reason, (name, colour) in HOLDS.items():
+        panel.override_by_name(reason, [shown_as(name), look.fixed(colour)])
+    return panel.unit("percentunit").min(0).max(1).interval(SLOW_COUNTERS)
 
 
 def _power() -> Panel:
@@ -154,9 +158,9 @@ def _power() -> Panel:
 def _heat() -> Panel:
     return lines(
         "Temperature",
-        "By sensor; the dashed line is where it slows down, on GPUs that tell it.",
+        "By sensor; the dashed line is where the sensor of the GPU slows it down, where that is told.",
         Query(f"gpu_temperature_celsius{{{GPU}}}", "{{sensor}}"),
-        Query(f'gpu_temperature_threshold_celsius{{{GPU},kind="slowdown"}}', "slows down", look.BAD, dashed=True),
+        Query(f'gpu_temperature_threshold_celsius{{{GPU},kind="slowdown"}}', "GPU slows down", look.BAD, dashed=True),
     ).unit("celsius")
 
 
@@ -165,9 +169,9 @@ def _clocks() -> Panel:
         lines(
             "Clocks",
             "Clocks of the multiprocessors and the memory, and the highest of the former; an idle GPU clocks down.",
-            Query(f'gpu_clock_hertz{{{GPU},clock="sm"}}', "SM", "blue"),
+            Query(f'gpu_clock_hertz{{{GPU},clock="sm"}}', "multiprocessors", "blue"),
             Query(f'gpu_clock_hertz{{{GPU},clock="memory"}}', "memory", "orange"),
-            Query(f'gpu_clock_max_hertz{{{GPU},clock="sm"}}', "SM, highest", look.QUIET, dashed=True),
+            Query(f'gpu_clock_max_hertz{{{GPU},clock="sm"}}', "their highest", look.QUIET, dashed=True),
         )
         .unit("hertz")
         .min(0)
@@ -200,10 +204,10 @@ def _nvlink() -> Panel:
 def _errors() -> Panel:
     return rows_of(
         "Errors that the driver reported",
-        "XIDs since the exporter started, when each came last, and what NVIDIA says to do.",
+        "Errors (XIDs) since the exporter started, when each came last, and what NVIDIA says to do.",
         [
             Column(of="xid", title="XID", width=70),
-            Column(of="action", title="What to do"),
+            Column(of="action", title="What to do", words=ACTIONS),
             Column(of="A", title="Times", width=80, unit="none", decimals=0),
             Column(of="B", title="Last", unit="dateTimeAsIso"),
         ],
@@ -218,7 +222,7 @@ def _memory_errors() -> Panel:
         "Memory errors",
         "Uncorrected ones since the driver was loaded, and rows that wait for a reset or could not be replaced.",
         Query(f'sum(gpu_ecc_errors_total{{{GPU},type="uncorrected",scope="volatile"}})', "Uncorrected"),
-        Query(f"max(gpu_remapped_rows_pending{{{GPU}}})", "Wait for a reset"),
+        Query(f"max(gpu_remapped_rows_pending{{{GPU}}})", "Want a reset"),
         Query(f"max(gpu_remapped_rows_failure{{{GPU}}})", "Not replaced"),
         steps=look.ANY_IS_BAD,
     ).unit("none")

@@ -18,7 +18,7 @@ from slo_exporter.rules.dashboards.panels import (
     rows_of,
     stacked,
 )
-from slo_exporter.rules.dashboards.queries import CLOCKS_HELD_BACK, CRITICAL, bare, rate
+from slo_exporter.rules.dashboards.queries import CLOCKS_HELD_BACK, CRITICAL, bare, grown, rate
 
 HOSTS: Final = 'instance=~"$instance"'
 NAME: Final = "{{instance}} GPU {{gpu}}"
@@ -44,6 +44,15 @@ REASONS: Final = {
     "container_lost": ("Container lost it", look.BAD),
 }
 """Of `gpu_up`; a reason that is not here shows as it is."""
+ACTIONS: Final = {
+    "contact_support": ("Contact support", look.BAD),
+    "reboot": ("Reboot", look.BAD),
+    "reset_gpu": ("Reset the GPU", look.BAD),
+    "check_app": ("Check the application", look.PLAIN),
+    "restart_app": ("Restart the application", look.PLAIN),
+    "ignore": ("Nothing", look.PLAIN),
+}
+"""What NVIDIA says to do about an error."""
 SLOW_COUNTERS: Final = "1m"
 """Least step where counters move every 10 s (docs/gpu.md): a shorter rate jumps between nothing and double."""
 HEAT: Final[look.Steps] = {None: look.PLAIN, 80: look.WARN, 90: look.BAD}
@@ -60,7 +69,7 @@ HEAT_NOW: Final = f'gpu_temperature_celsius{{{HOSTS},sensor="gpu"}}'
 HELD_BACK: Final = rate("gpu_clock_event_seconds_total", HOSTS, f'reason=~"{CLOCKS_HELD_BACK}"')
 BY_GPU: Final = "max without (reason, source)"
 """Reasons overlap: their sum can be more than all of the time."""
-XIDS: Final = f'increase(gpu_xid_errors_total{{{HOSTS},action=~"{CRITICAL}"}}[$__range])'
+XIDS: Final = grown(f'gpu_xid_errors_total{{{HOSTS},action=~"{CRITICAL}"}}')
 """Errors after which a GPU is not well by itself."""
 
 
@@ -76,34 +85,34 @@ def board() -> Dashboard:
             Row(9, [(24, _all())]),
             Row(8, [(12, _activity()), (12, _held_back())], "What they do"),
             Row(8, [(8, _memory()), (8, _power()), (8, _heat())]),
-            Row(7, [(12, _groups()), (12, _errors())], "What they serve, and what went wrong"),
+            Row(6, [(8, _groups()), (16, _errors())], "What they serve, and what went wrong"),
         ],
     ).dashboard()
 
 
 def _headline() -> list[tuple[int, Panel]]:
     down = number(
-        "Not readable",
+        "Down",
         "GPUs that are known and cannot be read now.",
         Query(f"count({UP}) - sum({UP})"),
         steps=look.ANY_IS_BAD,
     )
     known = number("GPUs", "GPUs that are known, readable or not.", Query(f"count({UP})"))
     held = number(
-        "Held back, worst GPU",
+        "Held back, worst",
         "Share of the time in which heat or hardware slowed the worst GPU.",
         Query(f"max({BY_GPU} ({HELD_BACK}))"),
         steps=HELD,
     )
     critical = number(
-        "Critical XIDs",
-        "Errors in the time shown that want a reset, a reboot or support.",
+        "Critical errors",
+        "Errors (XIDs) in the time shown that want a reset, a reboot or support.",
         Query(f"sum({XIDS})"),
         steps=look.ANY_IS_BAD,
     )
     active = number(
-        "SM activity",
-        "Share of the multiprocessors that had work, over all GPUs: what is paid for and used.",
+        "Compute used",
+        "Share of the multiprocessors (SMs) that had work, over all GPUs: what is paid for and used.",
         Query(f"avg({SM})"),
     )
     used = number(
@@ -113,13 +122,13 @@ def _headline() -> list[tuple[int, Panel]]:
     )
     power = number("Power", "Power that all GPUs draw now.", Query(f"sum({POWER})"))
     return [
-        (3, known.unit("none")),
         (3, down.unit("none")),
-        (4, held.unit("percentunit").decimals(1).interval(SLOW_COUNTERS)),
         (3, critical.unit("none").decimals(0)),
+        (4, held.unit("percentunit").decimals(1).interval(SLOW_COUNTERS)),
         (4, active.unit("percentunit").decimals(0)),
         (4, used.unit("percentunit").decimals(0)),
         (3, power.unit("watt").decimals(1)),
+        (3, known.unit("none")),
     ]
 
 
@@ -133,13 +142,13 @@ def _all() -> Panel:
             Column(of="instance", title="Host"),
             Column(of="gpu", title="GPU", width=60, link=DETAIL),
             Column(of="name", title="Name"),
-            Column(of="C", title="SM activity", unit="percentunit", decimals=0, steps={None: look.BLUE}, bar=1),
+            Column(of="C", title="Compute used", unit="percentunit", decimals=0, steps={None: look.BLUE}, bar=1),
             Column(of="D", title="Busy", width=80, unit="percentunit", decimals=0),
             Column(of="E", title="Memory", unit="percentunit", decimals=0, steps=FULL, bar=1),
             Column(of="F", title="Power", width=90, unit="watt", decimals=0),
             Column(of="G", title="Heat", width=80, unit="celsius", decimals=0, steps=HEAT),
             Column(of="H", title="Held back", width=95, unit="percentunit", decimals=1, steps=HELD),
-            Column(of="I", title="XIDs", width=70, unit="none", decimals=0, steps=look.ANY_IS_BAD),
+            Column(of="I", title="Errors", width=75, unit="none", decimals=0, steps=look.ANY_IS_BAD),
         ],
         Query(bare(f"gpu_up{{{HOSTS}}}")),
         Query(f"max by (instance, gpu, uuid, job, name) (gpu_info{{{HOSTS}}})"),
@@ -161,8 +170,8 @@ def _each(title: str, about: str, expr: str) -> Graph:
 
 
 def _activity() -> Panel:
-    about = "Share of the multiprocessors that had work; one that is busy and not active here waits for something."
-    return _each("SM activity", about, SM).unit("percentunit").min(0).max(1)
+    about = "Share of the multiprocessors (SMs) that had work; one that is busy, and does little here, waits for data."
+    return _each("Compute used", about, SM).unit("percentunit").min(0).max(1)
 
 
 def _held_back() -> Panel:
@@ -198,7 +207,7 @@ def _groups() -> Panel:
     by_group = "on (instance, gpu, uuid) group_right () gpu_group_info"
     return (
         bars(
-            "SM activity by what the GPUs serve",
+            "Compute used, by what the GPUs serve",
             "Mean share of the multiprocessors that had work, of the GPUs of each group in the settings.",
             Query(f"avg by (group) ({SM} * {by_group})", "{{group}}"),
             steps={None: look.BLUE},
@@ -217,9 +226,9 @@ def _errors() -> Panel:
             Column(of="instance", title="Host"),
             Column(of="gpu", title="GPU", width=60, link=DETAIL),
             Column(of="xid", title="XID", width=70),
-            Column(of="action", title="What to do"),
+            Column(of="action", title="What to do", words=ACTIONS),
             Column(of="Value", title="Times", width=80, unit="none", decimals=0),
         ],
-        Query(f"increase(gpu_xid_errors_total{{{HOSTS}}}[$__range]) > 0"),
+        Query(f"({grown(f'gpu_xid_errors_total{{{HOSTS}}}')}) > 0"),
         hidden=("uuid",),
     ).no_value("None is known in the time shown.")

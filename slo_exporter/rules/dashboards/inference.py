@@ -1,6 +1,6 @@
 """An inference service: is it fast, does it answer, and where does the time go?"""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from grafana_foundation_sdk.models.dashboard import Dashboard
@@ -21,7 +21,9 @@ OK: Final = 'outcome="ok"'
 GENERATED: Final = 'kind="completion"'
 IN_TURN: Final = 'stage!="inference"'
 """Stages that follow each other: inference is prefill and decode once more."""
-FAILING: Final[look.Steps] = {None: look.GOOD, 0.01: look.WARN, 0.05: look.BAD}
+BY_LENGTH: Final = "inference_request_duration_by_length_seconds"
+LENGTHS: Final = {"<=512": "≤ 512", "<=2k": "≤ 2 k", "<=8k": "≤ 8 k", "<=32k": "≤ 32 k", ">32k": "> 32 k"}
+"""Of prompts, in tokens: asked for one by one, to be drawn in their order."""
 STAGES: Final = {
     "queue": look.WARN,
     "preprocess": look.QUIET,
@@ -52,6 +54,20 @@ def board() -> Dashboard:
             Row(4, _headline()),
             Row(8, [(12, _requests()), (12, _goodput())], "Traffic"),
             Row(8, [(8, _duration()), (8, _first_token()), (8, _per_token())], "Latency"),
+            Row(
+                8,
+                [
+                    (
+                        8,
+                        _by_length(
+                            "Typical", "Half of the requests with prompts of such a length are over by then.", 0.5
+                        ),
+                    ),
+                    (8, _by_length("p95", "95 of 100 requests with prompts of such a length are over by then.", 0.95)),
+                    (8, _shares()),
+                ],
+                "Latency by length of the prompt, in tokens",
+            ),
             Row(9, [(12, _stages()), (12, _stage_quantile())], "Where the time goes"),
             Row(8, [(12, _tokens()), (12, _lengths())], "Tokens and lengths"),
         ],
@@ -72,10 +88,10 @@ def _headline() -> list[tuple[int, Panel]]:
     requests, tokens = rate("inference_requests_total", CHOSEN), rate("inference_tokens_total", CHOSEN, GENERATED)
     failed = share(f"sum({rate('inference_requests_total', CHOSEN, FAILED)})", f"sum({requests})")
     asked = number("Requests a second", "Requests that ended, whatever came of them.", Query(f"sum({requests})"))
-    lost = number("Failed", "Share of requests that broke, broke off or were refused.", Query(failed), steps=FAILING)
+    lost = number("Failed", "Share of requests that broke, broke off or were refused.", Query(failed))
     made = number("Tokens a second", "Tokens that were generated.", Query(f"sum({tokens})"))
     return [
-        (4, asked.unit("reqps").decimals(1)),
+        (4, asked.unit("short").decimals(1)),
         (4, lost.unit("percentunit").decimals(2)),
         (4, _late("Duration, p95", "95 of 100 requests are over by then.", DURATION)),
         (4, _late("First token, p95", "95 of 100 requests have their first token by then.", TTFT)),
@@ -94,18 +110,18 @@ def _requests() -> Panel:
         "Requests that ended; what is not green failed, was refused, or nobody waited for it.",
         Query(f"sum by (outcome) ({rate('inference_requests_total', CHOSEN)})", "{{outcome}}"),
     )
-    return _coloured(panel, OUTCOMES).unit("reqps")
+    return _coloured(panel, OUTCOMES).unit("short")
 
 
 def _goodput() -> Panel:
     good = as_one(rate("slo_events_total", PROMISED, equal("outcome", "good")))
     panel = lines(
-        "Goodput: requests a second that kept their promise",
+        "Goodput: requests a second that were good",
         "Good events a second of the SLOs chosen above; of one on time slices these are slices, not requests.",
         Query(f"sum by (slo) ({good})", "{{slo}}"),
         Query(f"sum({rate('inference_requests_total', CHOSEN)})", "all requests", look.QUIET, dashed=True),
     )
-    return panel.unit("reqps").min(0)
+    return panel.unit("short").min(0)
 
 
 def _duration() -> Panel:
@@ -123,6 +139,25 @@ def _per_token() -> Panel:
 def _quantiles(title: str, about: str, histogram: str) -> Panel:
     drawn = [Query(quantile(q, histogram, CHOSEN), name, colour) for name, (q, colour) in QUANTILES.items()]
     return lines(title, about, *drawn).unit("s").min(0)
+
+
+def _by_length(title: str, about: str, q: float) -> Panel:
+    drawn = _of_each_length(lambda chosen: quantile(q, BY_LENGTH, CHOSEN, chosen))
+    return lines(f"{title} duration by prompt length", about, *drawn).unit("s").min(0)
+
+
+def _shares() -> Panel:
+    whole = f"sum({rate(f'{BY_LENGTH}_count', CHOSEN)})"
+    drawn = _of_each_length(lambda chosen: share(f"sum({rate(f'{BY_LENGTH}_count', CHOSEN, chosen)})", whole))
+    about = "Share of the requests that have prompts of such a length; where it shifts, so does latency as a whole."
+    return stacked("Requests by prompt length", about, *drawn).unit("percentunit").max(1)
+
+
+def _of_each_length(asked: Callable[[str], str]) -> list[Query]:
+    return [
+        Query(asked(equal("prompt_tokens", length)), name, colour)
+        for (length, name), colour in zip(LENGTHS.items(), look.SHADES, strict=True)
+    ]
 
 
 def _stages() -> Panel:

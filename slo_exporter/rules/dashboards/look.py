@@ -1,12 +1,14 @@
 """Colours, words and limits: what they mean is the same on every dashboard."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.models.dashboard import (
+    DashboardRangeMapOptions,
     DashboardSpecialValueMapOptions,
     DynamicConfigValue,
+    RangeMap,
     SpecialValueMap,
     SpecialValueMatch,
     Threshold,
@@ -25,6 +27,16 @@ QUIET: Final = "#8e8e8e"
 """Neither good nor bad: unknown, or nothing to say."""
 PLAIN: Final = "text"
 BLUE: Final = "blue"
+
+FILLS: Final = {GOOD: "#96d98d", WARN: "#ffb357", BAD: "#c4162a", UNSURE: "#8f3bb8", QUIET: "#c0c0c0"}
+"""
+The same colours behind a word, so that it can be read.
+
+Grafana writes in black on what is brighter than 180 of 255 and in white on all else, which on its own green and orange
+is too faint.
+"""
+SHADES: Final = ("light-blue", "semi-dark-blue", "purple", "dark-purple", WARN)
+"""For lines that have an order, such as lengths: from light to dark, and the last one stands out."""
 
 STATES: Final = {
     "exhausted": ("Exhausted", BAD),
@@ -72,6 +84,27 @@ def words(of: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
         for index, (value, (word, colour)) in enumerate(of.items())
     }
     return [ValueMap(options=shown)]
+
+
+def filled(of: Mapping[str, tuple[str, str]]) -> Mapping[str, tuple[str, str]]:
+    """Words for the front of their colour."""
+    return {value: (word, FILLS.get(colour, colour)) for value, (word, colour) in of.items()}
+
+
+def within(least: float | None, most: float | None, word: str) -> RangeMap:
+    """Show a word in place of numbers whose exact size tells nothing more; their colour stays."""
+    result = ValueMappingResult(text=word, index=1)
+    return RangeMap(DashboardRangeMapOptions(from_val=least, to=most, result=result))
+
+
+DAY_S: Final = 86_400
+LASTS: Final[Sequence[ValueMapping]] = (
+    *words({"0": ("Spent", BAD)}),
+    within(30 * DAY_S, None, "over 30 days"),
+)
+"""How long a budget lasts: nobody plans by the years that a quiet hour promises."""
+LEFT: Final[Sequence[ValueMapping]] = (within(None, -1.0001, "under −100 %"),)
+"""A budget that is overspent more than once."""
 
 
 def nothing() -> list[ValueMapping]:

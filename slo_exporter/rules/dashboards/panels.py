@@ -12,10 +12,21 @@ from grafana_foundation_sdk.models.dashboard import (
     DataTransformerConfig,
     DynamicConfigValue,
     FieldColorModeId,
+    ValueMapping,
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from slo_exporter.rules.dashboards.look import NEUTRAL, QUIET, Steps, fixed, limits, limits_of, nothing, words
+from slo_exporter.rules.dashboards.look import (
+    NEUTRAL,
+    QUIET,
+    Steps,
+    filled,
+    fixed,
+    limits,
+    limits_of,
+    nothing,
+    words,
+)
 
 SOURCE: Final = DataSourceRef(type_val="prometheus", uid="${datasource}")
 
@@ -62,6 +73,8 @@ class Column:
     """Colours the text."""
     words: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Shown in place of values."""
+    cut: Sequence[ValueMapping] = ()
+    """Shown in place of numbers that are beyond what matters."""
     filled: bool = False
     """Puts the words on their colour."""
     bar: float = 0
@@ -91,6 +104,11 @@ def stacked(title: str, about: str, *queries: Query) -> Graph:
     """Parts of a whole over time."""
     panel = lines(title, about, *queries).fill_opacity(70).line_width(0)
     return panel.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL)).min(0)
+
+
+def counted(panel: Graph) -> Graph:
+    """Draw what seldom happens as bars: between two of them there is nothing."""
+    return panel.draw_style(kinds.GraphDrawStyle.BARS).fill_opacity(100).line_width(0)
 
 
 def ranked(panel: Graph, *calcs: str) -> Graph:
@@ -138,14 +156,14 @@ def count(title: str, about: str, *queries: Query) -> stat.Panel:
 def word(title: str, about: str, query: Query, of: Mapping[str, tuple[str, str]]) -> stat.Panel:
     """What holds now, by the legend of the query: a word on its colour."""
     panel = number(title, about, query).text_mode(kinds.BigValueTextMode.NAME)
-    for name, (said, colour) in of.items():
-        panel.override_by_name(name, [DynamicConfigValue("displayName", said), fixed(colour)])
+    for name, (said, colour) in filled(of).items():
+        panel.override_by_name(name, [shown_as(said), fixed(colour)])
     return panel.color_mode(kinds.BigValueColorMode.BACKGROUND_SOLID)
 
 
 def said(title: str, about: str, query: Query, of: Mapping[str, tuple[str, str]]) -> stat.Panel:
     """What holds now, by the value of the query: a word on its colour."""
-    return number(title, about, query).mappings(words(of)).color_mode(kinds.BigValueColorMode.BACKGROUND_SOLID)
+    return number(title, about, query).mappings(words(filled(of))).color_mode(kinds.BigValueColorMode.BACKGROUND_SOLID)
 
 
 def bars(title: str, about: str, *queries: Query, steps: Steps) -> bargauge.Panel:
@@ -161,6 +179,11 @@ def bars(title: str, about: str, *queries: Query, steps: Steps) -> bargauge.Pane
     )
 
 
+def shown_as(name: str) -> DynamicConfigValue:
+    """Give a line or a number another name."""
+    return DynamicConfigValue("displayName", name)
+
+
 def rows_of(
     title: str, about: str, columns: Sequence[Column], *queries: Query, ranked_by: str = "", hidden: Sequence[str] = ()
 ) -> table.Panel:
@@ -172,7 +195,7 @@ def rows_of(
         about: one sentence.
         columns: in their order; labels that none of them names come last.
         queries: A, B, …; joined by the labels that they share, of which the name of a metric must be none.
-        ranked_by: the letter of a query that orders the rows, lowest first, and is not shown.
+        ranked_by: a label, or the letter of a query, that orders the rows, lowest first; it need not be shown.
         hidden: labels that are the same in all rows.
     """
     asked = [_asked(query).instant().format(PromQueryFormat.TABLE) for query in queries]
@@ -251,17 +274,25 @@ def _settings(column: Column) -> Iterator[DynamicConfigValue]:
         yield DynamicConfigValue("decimals", column.decimals)
     if column.link:
         yield DynamicConfigValue("links", [{"title": f"Show this {column.title}", "url": column.link}])
-    if column.words:
-        yield DynamicConfigValue("mappings", words(column.words))
+    if mappings := list(_mapped(column)):
+        yield DynamicConfigValue("mappings", mappings)
     if column.steps is not None:
         yield DynamicConfigValue("thresholds", limits_of(column.steps))
         yield DynamicConfigValue("color", {"mode": "thresholds"})
     yield from _cell(column)
 
 
+def _mapped(column: Column) -> Iterator[ValueMapping]:
+    if column.words:
+        yield from words(filled(column.words) if column.filled else column.words)
+    yield from column.cut
+    if column.bar:
+        yield from nothing()
+
+
 def _cell(column: Column) -> Iterator[DynamicConfigValue]:
     if column.bar:
-        yield DynamicConfigValue("mappings", nothing())
+        yield DynamicConfigValue("custom.align", "left")
         yield DynamicConfigValue("min", 0)
         yield DynamicConfigValue("max", column.bar)
         yield DynamicConfigValue("custom.cellOptions", {"type": "gauge", "mode": "basic", "valueDisplayMode": "color"})

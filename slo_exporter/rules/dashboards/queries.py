@@ -34,6 +34,17 @@ def at_end(metric: str, *matchers: str) -> str:
     return as_one(f"{metric}{{{','.join(matchers)}}} @ end()")
 
 
+def active_for(*matchers: str) -> str:
+    """
+    Seconds for which alerts are active, of those in the time shown.
+
+    Since it last was not, or since it is known at all.
+    """
+    alert, every = most("slo_alert_active", *matchers), "[$__range:$__interval]"
+    began = f"max_over_time(timestamp({alert} == 0){every}) or min_over_time(timestamp({alert}){every})"
+    return f"time() - ({began}) and {alert} == 1"
+
+
 def own_window(metric: str, *matchers: str) -> str:
     """A gauge with a window, in that of the SLO itself; of whatever length it is."""
     chosen = ",".join(matchers)
@@ -44,6 +55,15 @@ def own_window(metric: str, *matchers: str) -> str:
 def rate(metric: str, *matchers: str) -> str:
     """Growth a second."""
     return f"rate({metric}{{{','.join(matchers)}}}[$__rate_interval])"
+
+
+def grown(counter: str) -> str:
+    """
+    Growth in the time shown, of a counter that is not there before it first counts.
+
+    To Prometheus a series that begins with 1 has not grown.
+    """
+    return f"({counter} unless {counter} offset $__range) or increase({counter}[$__range])"
 
 
 def quantile(q: float, histogram: str, *matchers: str, by: str = "") -> str:

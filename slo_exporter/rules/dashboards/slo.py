@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from grafana_foundation_sdk.models.dashboard import AnnotationQuery, Dashboard
+from grafana_foundation_sdk.models.dashboard import AnnotationQuery, Dashboard, DynamicConfigValue
 
 from slo_exporter.rules.dashboards import layout, look
 from slo_exporter.rules.dashboards.layout import Board, Row
@@ -10,6 +10,7 @@ from slo_exporter.rules.dashboards.panels import (
     DASHED,
     SOURCE,
     Column,
+    Graph,
     Panel,
     Query,
     bars,
@@ -17,18 +18,29 @@ from slo_exporter.rules.dashboards.panels import (
     lines,
     marked,
     number,
+    ranked,
     rows_of,
     stacked,
     word,
 )
-from slo_exporter.rules.dashboards.queries import ONE_SLO, SLO_VARIABLES, as_one, equal, most, own_window, rate
+from slo_exporter.rules.dashboards.queries import (
+    ONE_SLO,
+    SLO_VARIABLES,
+    active_for,
+    as_one,
+    equal,
+    most,
+    own_window,
+    rate,
+)
 from slo_exporter.rules.dashboards.slos import SEVERITIES, TIERS
 from slo_exporter.slo.alerting import STANDARD, Burn
+from slo_exporter.slo.windows import BURN_WINDOWS
 
 OUTCOMES: Final = {"good": look.GOOD, "bad": look.BAD, "excluded": look.QUIET}
 ACTIVE: Final = {"0": ("Quiet", look.GOOD), "1": ("Active", look.BAD)}
-WINDOWS: Final = {"5m": "light-blue", "1h": "blue", "6h": "purple", "3d": look.QUIET}
-"""Lookback windows that tell a spike from a trend."""
+WINDOWS: Final = {"5m": 1, "1h": 2, "6h": 2, "3d": 3}
+"""Lookback windows that tell a spike from a trend, and the width of each line: long ones are darker, wider, below."""
 NEAR: Final[look.Steps] = {None: look.GOOD, 0.5: look.WARN, 1: look.BAD}
 """Of the burn rate at which an alert fires."""
 
@@ -56,9 +68,9 @@ def board() -> Dashboard:
         rows=[
             Row(4, [*_headline()]),
             Row(9, [(12, _budget()), (12, _sli())], "Budget"),
-            Row(9, [(14, _burn()), (10, _nearness())], "Burn and alerts"),
-            Row(8, [(14, _events()), (10, _alerts())]),
-            Row(8, [(10, _releases()), (7, _bad_events()), (7, _coverage())], "Releases, events, coverage"),
+            Row(9, [(12, _burn()), (12, _alerts())], "Burn and alerts"),
+            Row(8, [(12, _events()), (12, _bad_events())], "Events, releases, coverage"),
+            Row(6, [(12, _releases()), (12, _coverage())]),
         ],
         annotations=[
             Events(
@@ -95,11 +107,12 @@ def _headline() -> list[tuple[int, Panel]]:
                 "Budget left", "Share of the error budget that is left; negative is overspent.", left, steps=look.BUDGET
             )
             .unit("percentunit")
-            .decimals(1),
+            .decimals(1)
+            .mappings(list(look.LEFT)),
         ),
         (
             4,
-            number("May still fail", "Bad events that the budget still allows.", events, steps=look.OVERSPENT)
+            number("Bad events left", "Bad events that the budget still allows.", events, steps=look.OVERSPENT)
             .unit("short")
             .decimals(0),
         ),
@@ -111,9 +124,14 @@ def _headline() -> list[tuple[int, Panel]]:
         ),
         (
             3,
-            number("Spent in", "Time until the budget is spent at the burn of the last hour.", spent)
+            number(
+                "Budget lasts",
+                "Time until the budget is spent at the burn of the last hour; – while nothing burns.",
+                spent,
+            )
             .unit("dtdurations")
-            .no_value("Not burning"),
+            .mappings(list(look.LASTS))
+            .no_value("–"),
         ),
         (
             6,
@@ -144,59 +162,52 @@ def _sli() -> Panel:
             "SLI against its objective",
             "Share of good events in the last hour and in the window of the SLO; the promise holds in the window.",
             Query(own_window("slo_sli_ratio", ONE_SLO), "In its window", look.BLUE),
-            Query(most("slo_sli_ratio", ONE_SLO, equal("window", "1h")), "Last hour", "light-blue"),
+            Query(most("slo_sli_ratio", ONE_SLO, equal("window", "1h")), "Last hour", look.SHADES[0]),
             Query(most("slo_sli_ratio", ONE_SLO, equal("window", "5m")), "Last 5 min", look.QUIET),
             Query(most("slo_objective_ratio", ONE_SLO), "Objective", look.BAD, dashed=True),
         )
         .unit("percentunit")
         .max(1)
+        .override_by_name("In its window", [_wide(3)])
+        .override_by_name("Last 5 min", [_wide(1)])
     )
 
 
+def _wide(pixels: int) -> DynamicConfigValue:
+    return DynamicConfigValue("custom.lineWidth", pixels)
+
+
 def _burn() -> Panel:
-    windows = [
-        Query(most("slo_burn_rate", ONE_SLO, equal("window", window)), window, colour)
-        for window, colour in WINDOWS.items()
-    ]
+    windows = [Query(most("slo_burn_rate", ONE_SLO, equal("window", window)), window) for window in reversed(WINDOWS)]
     factor = most("slo_alert_burn_rate_threshold", ONE_SLO)
     panel = lines(
         "Burn rate by window, and where alerts begin",
         "Speed at which the budget is spent; an alert needs its long and its short window above its dashed line.",
         *windows,
-        Query(factor, "{{severity}}, {{tier}} begins"),
+        Query(factor, "{{severity}}, {{tier}}"),
     )
-    return (
-        bent(panel)
-        .unit("none")
-        .min(0)
-        .override_by_regexp("page, .*", [*DASHED, look.fixed(look.BAD)])
-        .override_by_regexp("ticket, .*", [*DASHED, look.fixed(look.WARN)])
-    )
+    for (window, width), colour in zip(WINDOWS.items(), look.SHADES, strict=False):
+        panel.override_by_name(window, [look.fixed(colour), _wide(width)])
+    return _with_limits(ranked(bent(panel).unit("none").decimals(2).min(0), "last"))
 
 
-def _nearness() -> Panel:
-    return (
-        bars(
-            "How near each burn alert is",
-            "Burn of the calmer of an alert's two windows, as share of what it takes to fire; at 100 % it fires.",
-            *(
-                Query(_near(burn), f"{burn.severity.capitalize()}, {burn.tier}: {burn.long} and {burn.short}")
-                for burn in STANDARD
-            ),
-            steps=NEAR,
-        )
-        .unit("percentunit")
-        .decimals(0)
-        .max(1)
-        .no_value("No burn alert of this SLO can be told.")
-    )
+def _with_limits(panel: Graph) -> Panel:
+    for severity, (_, colour) in SEVERITIES.items():
+        panel.override_by_regexp(f"{severity}, .*", [*DASHED, look.fixed(colour)])
+    return panel
 
 
 def _near(burn: Burn) -> str:
-    chosen = (equal("severity", burn.severity), equal("tier", burn.tier))
+    """Burn of the calmer window over the rate that fires; nothing without enough bad events."""
+    threshold = most(
+        "slo_alert_burn_rate_threshold", ONE_SLO, equal("severity", burn.severity), equal("tier", burn.tier)
+    )
     both = f'window=~"{burn.long}|{burn.short}"'
     calmer = f"min without (window) ({most('slo_burn_rate', ONE_SLO, both)})"
-    return f"{calmer} / ignoring (severity, tier) {most('slo_alert_burn_rate_threshold', ONE_SLO, *chosen)}"
+    bad = most("slo_bad_events", ONE_SLO, equal("window", burn.long), without="window")
+    are_enough = f"({bad} >= bool {most('slo_alert_min_bad_events', ONE_SLO)})"
+    near = f"{calmer} * {are_enough} / ignoring (severity, tier) group_right () {threshold}"
+    return f'label_replace({near}, "windows", "{burn.long}, {burn.short}", "", "")'
 
 
 def _events() -> Panel:
@@ -213,16 +224,21 @@ def _events() -> Panel:
 
 def _alerts() -> Panel:
     return rows_of(
-        "Alerts of this SLO",
-        "Every alert of this SLO, and the burn rate that it takes; the one without fires when every event fails.",
+        "Alerts, and how near each is",
+        "Burn of an alert's calmer window, as share of where it fires: 100 %; 0 without enough bad events.",
         [
-            Column(of="A", title="Now", width=100, words=ACTIVE, filled=True),
-            Column(of="severity", title="Severity", words=SEVERITIES),
-            Column(of="tier", title="Tier", words=TIERS),
-            Column(of="B", title="Fires above", width=110, unit="none", decimals=2),
+            Column(of="A", title="Now", width=75, words=ACTIVE, filled=True),
+            Column(of="severity", title="Severity", width=80, words=SEVERITIES),
+            Column(of="tier", title="Tier", width=125, words=TIERS),
+            Column(of="windows", title="Windows", width=80),
+            Column(of="B", title="How near", unit="percentunit", decimals=0, steps=NEAR, bar=1),
+            Column(of="C", title="Fires above", width=105, unit="none", decimals=2),
+            Column(of="D", title="Active for", width=105, unit="dtdurations", decimals=0),
         ],
         Query(most("slo_alert_active", ONE_SLO)),
+        Query(" or ".join(map(_near, STANDARD))),
         Query(most("slo_alert_burn_rate_threshold", ONE_SLO)),
+        Query(active_for(ONE_SLO)),
         hidden=("service", "slo"),
     )
 
@@ -234,7 +250,7 @@ def _releases() -> Panel:
         [
             Column(of="version", title="Release"),
             Column(of="A", title="When", width=170, unit="dateTimeAsIso"),
-            Column(of="B", title="Spent", width=110, unit="percentunit", decimals=1, steps=look.COST),
+            Column(of="B", title="Budget spent", width=120, unit="percentunit", decimals=0, steps=look.COST),
         ],
         Query(f"{most('slo_release_timestamp_seconds', equal('service', '$service'))} * 1000"),
         Query(most("slo_release_budget_spent_ratio", ONE_SLO)),
@@ -243,9 +259,15 @@ def _releases() -> Panel:
 
 
 def _bad_events() -> Panel:
-    bad = Query(most("slo_bad_events", ONE_SLO), "{{window}}")
+    of_each = [Query(most("slo_bad_events", ONE_SLO, equal("window", window)), window) for window in BURN_WINDOWS]
     return (
-        bars("Bad events by window", "Bad events in each lookback window.", bad, steps=look.NEUTRAL)
+        bars(
+            "Bad events by window",
+            "Bad events in each lookback window, and in that of the SLO.",
+            *of_each,
+            Query(own_window("slo_bad_events", ONE_SLO), "SLO"),
+            steps={None: look.BLUE},
+        )
         .unit("locale")
         .decimals(0)
     )

@@ -18,7 +18,15 @@ from slo_exporter.rules.dashboards.panels import (
     ranked,
     rows_of,
 )
-from slo_exporter.rules.dashboards.queries import BY_SERVICE, SLO_VARIABLES, at_end, equal, most, own_window
+from slo_exporter.rules.dashboards.queries import (
+    BY_SERVICE,
+    SLO_VARIABLES,
+    active_for,
+    at_end,
+    equal,
+    most,
+    own_window,
+)
 
 DETAIL: Final = (
     "/d/slo-exporter-slo?var-datasource=${datasource}&var-service=${__data.fields.Service}"
@@ -30,6 +38,10 @@ TIERS: Final = {
     "slow": ("Slow", look.PLAIN),
     "total": ("Everything fails", look.PLAIN),
 }
+ADDED: Final = ("team", "owner", "cluster")
+"""Labels that people often give their SLOs, or their targets; any other shows under its own name."""
+DRAWN: Final = 5
+"""Lines of a graph: more have colours that nobody tells apart."""
 _WEIGHTS: Final = {"exhausted": 8, "at_risk": 4, "no_data": 2, "insufficient_data": 1}
 """How far up a state puts an SLO; within one, those with less budget left come first."""
 
@@ -45,8 +57,8 @@ def board() -> Dashboard:
         rows=[
             Row(4, [(15, _states()), (9, _alert_count())]),
             Row(11, [(24, _all())]),
-            Row(9, [(12, _budgets()), (12, _burns())]),
-            Row(7, [(24, _alerts())]),
+            Row(9, [(12, _alerts()), (12, _burns())]),
+            Row(9, [(24, _budgets())]),
         ],
         shows="now-6h",
     ).dashboard()
@@ -88,14 +100,17 @@ def _all() -> Panel:
             Column(of="state", title="State", width=125, words=look.STATES, filled=True),
             Column(of="service", title="Service", width=130),
             Column(of="slo", title="SLO", link=DETAIL),
-            Column(of="B", title="Budget left", unit="percentunit", decimals=1, steps=look.BUDGET, bar=1),
+            Column(
+                of="B", title="Budget left", unit="percentunit", decimals=1, steps=look.BUDGET, bar=1, cut=look.LEFT
+            ),
             Column(of="C", title="Burn 5 min", width=105, unit="none", decimals=2, steps=look.BURN),
             Column(of="D", title="Burn 1 h", width=95, unit="none", decimals=2, steps=look.BURN),
-            Column(of="E", title="Spent in", width=110, unit="dtdurations", decimals=0),
+            Column(of="E", title="Budget lasts", width=120, unit="dtdurations", decimals=0, cut=look.LASTS),
             Column(of="F", title="SLI", width=95, unit="percentunit", decimals=2),
             Column(of="G", title="Objective", width=95, unit="percentunit"),
             Column(of="window", title="Window", width=80),
             Column(of="H", title="Coverage", width=95, unit="percentunit", decimals=0, steps=look.COVERAGE),
+            *(Column(of=label, title=label.capitalize()) for label in ADDED),
         ],
         Query(f"{most('slo_state', BY_SERVICE)} == 1"),
         Query(most("slo_error_budget_remaining_ratio", BY_SERVICE)),
@@ -113,20 +128,21 @@ def _all() -> Panel:
 
 def _budgets() -> Panel:
     metric = "slo_error_budget_remaining_ratio"
-    lowest = f"{most(metric, BY_SERVICE)} and bottomk(10, {at_end(metric, BY_SERVICE)})"
+    lowest = f"{most(metric, BY_SERVICE)} and bottomk({DRAWN}, {at_end(metric, BY_SERVICE)})"
     panel = lines(
-        "Budget left, the ten lowest",
+        "Budget left, the five lowest",
         "Share of each error budget that is left, cut at −100 %; orange: at risk below, red: overspent below.",
         Query(lowest, "{{service}} / {{slo}}"),
     )
-    return _limited(panel.unit("percentunit").decimals(1).min(-1).max(1), {0: look.BAD, look.AT_RISK_RATIO: look.WARN})
+    panel = panel.unit("percentunit").decimals(1).min(-1).max(1).mappings(list(look.LEFT))
+    return _limited(panel, {0: look.BAD, look.AT_RISK_RATIO: look.WARN})
 
 
 def _burns() -> Panel:
     chosen = ("slo_burn_rate", BY_SERVICE, equal("window", "1h"))
-    highest = f"{most(*chosen)} and topk(10, {at_end(*chosen)})"
+    highest = f"{most(*chosen)} and topk({DRAWN}, {at_end(*chosen)})"
     panel = lines(
-        "Burn rate of the last hour, the ten highest",
+        "Burn rate of the last hour, the five highest",
         "Speed at which budgets are spent; above the line, at 1, a budget does not last its window.",
         Query(highest, "{{service}} / {{slo}}"),
     )
@@ -138,14 +154,23 @@ def _limited(panel: Graph, steps: dict[float | None, str]) -> Panel:
 
 
 def _alerts() -> Panel:
+    active = f"{most('slo_alert_active', BY_SERVICE)} == 1"
+    burn = most("slo_burn_rate", BY_SERVICE, equal("window", "1h"), without="window")
     return rows_of(
         "Alerts that are active now",
-        "Each alert of an SLO that holds now; quick and slow are the speed at which its budget burns.",
+        "One row an alert; quick and slow are how fast its budget goes; the time counts within the range shown.",
         [
-            Column(of="severity", title="Severity", width=110, words=SEVERITIES, filled=True),
-            Column(of="tier", title="Tier", width=150, words=TIERS),
-            Column(of="service", title="Service"),
+            Column(of="severity", title="Severity", width=80, words=SEVERITIES, filled=True),
+            Column(of="tier", title="Tier", width=125, words=TIERS),
+            Column(of="service", title="Service", width=110),
             Column(of="slo", title="SLO", link=DETAIL),
+            Column(of="B", title="Active for", width=105, unit="dtdurations", decimals=0),
+            Column(of="C", title="Burn 1 h", width=80, unit="none", decimals=2, steps=look.BURN),
+            Column(of="D", title="Fires above", width=100, unit="none", decimals=2),
         ],
-        Query(f"{most('slo_alert_active', BY_SERVICE)} == 1"),
+        Query(active),
+        Query(active_for(BY_SERVICE)),
+        Query(f"({active}) * ignoring (severity, tier) group_left () {burn}"),
+        Query(f"{most('slo_alert_burn_rate_threshold', BY_SERVICE)} and ({active})"),
+        ranked_by="severity",
     ).no_value("None is active; whether alerts are known at all is said above.")
