@@ -1,7 +1,7 @@
 """``slo-exporter check``: are these SLO files and settings right?"""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from slo_exporter.config.settings import Settings
     from slo_exporter.sli.gpus import GpuSelector
     from slo_exporter.sli.indicator import Selector
+    from slo_exporter.slo.alerting import Burn
     from slo_exporter.slo.definition import Slo
 
 
@@ -38,11 +39,12 @@ def check(files: Sequence[Path]) -> int:
     known = [settings.gpu.groups for settings, _ in checked if settings is not None]
     # Without settings that could be read nobody knows the groups.
     groups = frozenset(name for names in known for name in names) if known else None
-    slos, of_slos = slo_file.read([path for path in files if path not in of_settings], groups=groups)
+    origin: dict[tuple[str, str], Path] = {}
+    slos, of_slos = slo_file.read([path for path in files if path not in of_settings], groups=groups, origin=origin)
     width = max((len(_called(slo)) for slo in slos), default=0)
     for slo in slos:
         click.echo(terminal.plain(f"ok  {_called(slo):{width}}  {_meaning(slo)}"))
-    for note in _without_alerts(slos):
+    for note in _without_alerts(slos, origin):
         click.echo(f"note: {terminal.plain(note)}", err=True)
     for warning in (*_repeated(slos), *_ambiguous(slos)):
         click.echo(f"warning: {warning}", err=True)
@@ -153,21 +155,36 @@ def _ambiguous(slos: Iterable["Slo"]) -> Iterator[str]:
             yield f"{_called(slo)} and {_called(same)} are both {'-'.join(slo.key)} in rules; rename one of them"
 
 
-def _without_alerts(slos: Iterable["Slo"]) -> Iterator[str]:
+def _without_alerts(slos: Iterable["Slo"], origin: "Mapping[tuple[str, str], Path]") -> Iterator[str]:
     """Usual alerts that make no sense for an SLO, a line an SLO; what its author wrote is right or refused."""
-    from slo_exporter.config import alert_form
     from slo_exporter.slo import alerting
 
     for slo in slos:
-        window_s, objective = slo.window.seconds, slo.objective
-        said, hopeless = [], []
-        for burn, why in alerting.left_out(slo.alerts, window_s=window_s, objective=objective):
-            if burn.fitting(window_s, objective) is None:
-                hopeless.append(alert_form.field(burn))
-            else:
-                advice = alert_form.advice(burn, window_s, objective)
-                said.append(f"{alert_form.field(burn)} ({alert_form.percent(burn.share)} {why}; {advice})")
-        if hopeless:
-            said.append(f"{', '.join(hopeless)} (the window is too short; write {alert_form.OFF})")
-        if said:
-            yield f"{_called(slo)}: left out: {', '.join(said)}"
+        found = list(alerting.left_out(slo.alerts, window_s=slo.window.seconds, objective=slo.objective))
+        if found:
+            yield f"{origin[slo.key]}: {_called(slo)}: {_left(slo)}{_too_much(slo, [burn for burn, _ in found])}"
+
+
+def _left(slo: "Slo") -> str:
+    """That total failure is all that an SLO hears of, or that it hears of nothing."""
+    if not slo.alert_rules:
+        return "no alert at all: "
+    return "total failure only: " if all(rule.factor is None for rule in slo.alert_rules) else ""
+
+
+def _too_much(slo: "Slo", missing: "Sequence[Burn]") -> str:
+    """Which alerts ask too much of an SLO, why, and what its author can write."""
+    from slo_exporter.config import alert_form
+
+    window_s = slo.window.seconds
+    fitting = {burn: alert_form.bounds(burn, window_s, slo.objective) for burn in missing}
+    # A stricter objective would let a burn be as fast as this; any other takes a longer window.
+    is_lax = {found is not None and burn.factor(window_s) >= 1 for burn, found in fitting.items()}
+    whys = (("window too short", False in is_lax), ("objective too low", True in is_lax))
+    why = ", ".join(words for words, is_so in whys if is_so)
+    names = ", ".join(
+        f"{burn.severity}.{burn.tier}" + (f" ({found[0].rstrip('%')}-{found[1]})" if found else "")
+        for burn, found in fitting.items()
+    )
+    what = "what fits, or " if any(fitting.values()) else ""
+    return f"{why} for alerts.{names}; write {what}{alert_form.OFF}"

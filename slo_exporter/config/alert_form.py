@@ -5,10 +5,12 @@ What is not said is as usual; what is said must make sense for the window and
 the objective of the SLO.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import Decimal
 from fractions import Fraction
+from itertools import count
+from math import ceil, floor
 from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, model_validator
@@ -32,10 +34,11 @@ def _share(plain: object) -> Fraction | None:
 
 
 def _switch(plain: object) -> bool:
-    word = values.text(plain)
-    if word not in _SWITCH:
-        raise ValueError(f"must be one of {', '.join(_SWITCH)}, not {values.shown(word)}")
-    return _SWITCH[word]
+    if not isinstance(plain, str):
+        raise ValueError(f"must be one of {', '.join(_SWITCH)}")
+    if plain not in _SWITCH:
+        raise ValueError(f"must be one of {', '.join(_SWITCH)}, not {values.shown(plain)}")
+    return _SWITCH[plain]
 
 
 def _events(plain: object) -> int:
@@ -47,10 +50,10 @@ def _events(plain: object) -> int:
 
 def _unfolded(plain: object, off: Mapping[str, object], such_as: str) -> object:
     """*off* where it is written in one word."""
-    if isinstance(plain, str):
-        if plain != OFF:
-            raise ValueError(f"must be {OFF} or a mapping, such as {such_as}")
+    if plain == OFF:
         return off
+    if not isinstance(plain, Mapping | BaseModel):
+        raise ValueError(f"must be {OFF} or a mapping, such as {such_as}")
     return plain
 
 
@@ -120,16 +123,35 @@ def percent(share: Fraction) -> str:
 
 def advice(burn: Burn, window_s: int, objective: Decimal) -> str:
     """Which share would be right."""
+    ends = bounds(burn, window_s, objective)
+    return f"write {OFF}" if ends is None else f"write at least {ends[0]} and at most {ends[1]}, or {OFF}"
+
+
+def bounds(burn: Burn, window_s: int, objective: Decimal) -> tuple[str, str] | None:
+    """The least and the greatest share that are right, as they may be written; None where none is."""
     fitting = burn.fitting(window_s, objective)
     if fitting is None:
-        return f"write {OFF}"
+        return None
     least, most = fitting
-    to = f"at most {percent(MOST_SHARE)}" if most > MOST_SHARE else f"less than {_rounded(most, ROUND_FLOOR)}"
-    return f"write at least {_rounded(least, ROUND_CEILING)} and {to}, or {OFF}"
+    # What would reach *most* is wrong; half of the budget is not.
+    highest, below = (MOST_SHARE, floor) if most > MOST_SHARE else (most, _below)
+    # Ends that lie close together take more digits to tell apart.
+    ends = ((_rounded(least, digits, ceil), _rounded(highest, digits, below)) for digits in count(3))
+    low, high = next((low, high) for low, high in ends if low <= high)
+    return _exact(low), _exact(high)
 
 
-def _rounded(share: Fraction, rounding: str) -> str:
-    """In percent, to three digits, inwards: what is advised is right."""
-    exact = Decimal(share.numerator * 100) / share.denominator
-    step = Decimal(1).scaleb(exact.adjusted() - 2)
-    return f"{exact.quantize(step, rounding).normalize():f}%"
+def _below(share: Fraction) -> int:
+    """The greatest whole number that is less."""
+    return ceil(share) - 1
+
+
+def _rounded(share: Fraction, digits: int, whole: Callable[[Fraction], int]) -> Fraction:
+    """To so many digits."""
+    unit = Fraction(1, next(10**decimals for decimals in count() if share * 10**decimals >= 10 ** (digits - 1)))
+    return whole(share / unit) * unit
+
+
+def _exact(share: Fraction) -> str:
+    """A share of few decimals, in percent."""
+    return f"{(Decimal(share.numerator * 100) / share.denominator).normalize():f}%"

@@ -2,7 +2,8 @@
 Strict JSON: the same texts, lists and mappings that `yaml_text` gives.
 
 A number stays the text it is, so ``0.999`` is exact. Nothing is true, false or
-null; a key stands once; size and depth are bounded.
+null; a key stands once; size and depth are bounded. What YAML writes as ``off`` is
+the text.
 """
 
 import json
@@ -17,12 +18,13 @@ MOST_BYTES: Final = 64 * 1024
 """A definition over the API; written by hand it has half a KiB."""
 
 
-def parse(data: bytes) -> Plain:
+def parse(data: bytes, whose: str = "") -> Plain:
     """
     Read one document.
 
     Args:
         data: UTF-8, at most `MOST_BYTES`.
+        whose: stands before the place of a value that is none, such as ``SLO 'a': ``.
 
     Raises:
         ConfigError: what is wrong, and where.
@@ -37,7 +39,7 @@ def parse(data: bytes) -> Plain:
             parse_constant=_constant,
             object_pairs_hook=_mapping,
         )
-        return _checked(plain, ())
+        return _checked(plain, (), whose)
     except UnicodeDecodeError:
         problem = "is not UTF-8 text"
     except RecursionError:
@@ -51,6 +53,8 @@ def parse(data: bytes) -> Plain:
 
 _TOO_DEEP: Final = f"nests deeper than {DEEPEST} levels"
 _WORDS: Final = {True: "true", False: "false", None: "null"}
+_SWITCHED: Final = frozenset({"alerts", "page", "ticket", "quick", "slow", "total_failure"})
+"""Fields that are turned off by a word (`alert_form`)."""
 
 
 def _constant(word: str) -> NoReturn:
@@ -66,18 +70,19 @@ def _mapping(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _checked(plain: Any, place: tuple[str, ...]) -> Plain:
+def _checked(plain: Any, place: tuple[str, ...], whose: str) -> Plain:
     """*plain*, if it is made of texts, lists and mappings only."""
     if len(place) > DEEPEST:
         raise ValueError(_TOO_DEEP)
     if isinstance(plain, dict):
-        return {_whole(key): _checked(value, (*place, key)) for key, value in plain.items()}
+        return {_whole(key): _checked(value, (*place, key), whose) for key, value in plain.items()}
     if isinstance(plain, list):
-        return [_checked(item, (*place, str(number))) for number, item in enumerate(plain, 1)]
+        return [_checked(item, (*place, str(number)), whose) for number, item in enumerate(plain, 1)]
     if isinstance(plain, str):
         return _whole(plain)
-    where = f"{'.'.join(map(told, place))}: " if place else ""
-    raise ValueError(f"{where}{_WORDS[plain]} is no value; write a text or a number, or leave the field out")
+    where = f"{whose}{'.'.join(map(told, place))}: " if place else whose
+    right = '"off"' if place and place[-1] in _SWITCHED else "a text or a number"
+    raise ValueError(f"{where}{_WORDS[plain]} is no value; write {right}, or leave the field out")
 
 
 def _whole(text: str) -> str:

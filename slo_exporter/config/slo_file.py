@@ -107,11 +107,18 @@ def load(
 
 
 def read(
-    paths: Iterable[Path], retention_ns: int = LONGEST_RETENTION_NS, groups: Collection[str] | None = None
+    paths: Iterable[Path],
+    retention_ns: int = LONGEST_RETENTION_NS,
+    groups: Collection[str] | None = None,
+    origin: dict[tuple[str, str], Path] | None = None,
 ) -> tuple[tuple[Slo, ...], tuple[str, ...]]:
-    """Give the SLOs that were understood, in order, and the problems of all others; as for `load`."""
+    """
+    Give the SLOs that were understood, in order, and the problems of all others; as for `load`.
+
+    Where each SLO stands is written into *origin*.
+    """
     slos: dict[tuple[str, str], Slo] = {}
-    origin: dict[tuple[str, str], Path] = {}
+    origin = {} if origin is None else origin
     releases: dict[str, tuple[ReleasePolicy, Path]] = {}
     problems: list[str] = []
     for path in dict.fromkeys(paths):
@@ -239,7 +246,7 @@ def from_json(
     Raises:
         ConfigError: every problem, a line each, as for an entry of a file.
     """
-    plain = json_text.parse(body)
+    plain = json_text.parse(body, f"SLO {values.shown(name)}: ")
     if not isinstance(plain, dict):
         raise ConfigError(["must be an object: one entry of slos:"])
     named = _named(service, name)

@@ -7,7 +7,7 @@ The writer's thread changes what is loaded; readers on the event loop take `Comm
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -194,23 +194,27 @@ class Committer:
             if self.accepting.lived_ns() > self._ages.receipts_ns:
                 transaction.delete_receipts(aged_ns - self._ages.receipts_ns)
         self._apply(effect, now_ns)
-        self.alerts.evaluate(loaded, now_ns)
+        self.alerts.evaluate(loaded, now_ns, aged_ns)
         self._tidy(loaded.ledger, aged_ns)
 
     def correct(self, row: int, made: CorrectionMade, audit: Audit) -> None:
         """
-        Take the events of a range out of an SLO's budget.
+        Take the events of a range out of an SLO's budget, and judge its alerts by what is left.
 
         Raises:
             UnavailableError: it may have been written; only `open` tells.
         """
         loaded, _ = self._ready()
+        now_ns = self.accepting.now_ns()
         correction, asked = Correction(row, made.span), Asked(made.asked_from_ns, made.asked_to_ns)
         with self._store.transaction(self.next_seq()) as transaction:
             transaction.correct(correction, loaded.ledger, audit, asked)
         with self.lock:
             loaded.ledger.correct(correction)
             loaded.corrections.setdefault(row, []).append(made)
+        # The correction stands; alerts that cannot be written now are judged by it at the next heartbeat.
+        with suppress(UnavailableError):
+            self.alerts.evaluate(loaded, now_ns, self.accepting.aged_ns(now_ns), corrected=row)
 
     def suspend(self) -> None:
         """Exports are refused: accepting ended with the last commit."""

@@ -6,7 +6,7 @@ its floats come so near to a bound that they could err, the exact rule decides.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from slo_exporter.sli.counting import EXCLUDED, GOOD, TOTAL
 from slo_exporter.sli.records import Ints, Mask
 from slo_exporter.slo import alerting
-from slo_exporter.slo.alerting import FAILURE_WINDOWS, ActiveAlerts, AlertKey, AlertRule
+from slo_exporter.slo.alerting import FAILURE_WINDOWS, MOST_GOOD, ActiveAlerts, AlertKey, AlertRule
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
+from slo_exporter.slo.windows import BURN_WINDOWS
 
 AlertId: TypeAlias = tuple[int, AlertKey]
 """The row of an SLO, and which of its alerts."""
@@ -30,6 +31,9 @@ Verdicts: TypeAlias = NDArray[np.int8]
 
 _UNKNOWN, _NO, _YES, _NEAR = -1, 0, 1, 2
 _EXACT: Final = {None: _UNKNOWN, False: _NO, True: _YES}
+_NEVER: Final = -1
+"""Stands for an instant at which an alert that is not active became so."""
+_SECOND_NS: Final = 10**9
 _DOUBT: Final = 1e-9
 """A bound that is met to so much of itself is judged exactly; what floats err is a thousandth of that."""
 
@@ -70,20 +74,25 @@ class AlertBook:
         """Since when, by row and key."""
         return self._active
 
-    def evaluate(self, lookback: Mapping[str, Ints], now_ns: int) -> AlertChange:
+    def evaluate(self, lookback: Mapping[str, Ints], now_ns: int, corrected: Collection[int] = ()) -> AlertChange:
         """
         Say what the counts change, and change nothing.
 
         Args:
             lookback: counts of every SLO by window text, as `Ledger.lookback` gives them.
             now_ns: since when those are active that are not yet.
+            corrected: rows whose events were corrected: that their counts cannot say any more ends what is active.
         """
         fired: list[AlertId] = []
         resolved = list(self._orphans())
         for sieve in self._sieves:
-            verdicts, is_active = self._judged(sieve, lookback), self._active_of(sieve)
+            since = self._since(sieve)
+            is_active, verdicts = since != _NEVER, self._judged(sieve, lookback)
+            ends = sieve.over(lookback, now_ns - since) if sieve.is_total else verdicts == _NO
+            if corrected:
+                ends |= np.isin(sieve.rows, list(corrected)) & (verdicts != _YES)
             fired.extend((row, sieve.key) for row in sieve.rows[(verdicts == _YES) & ~is_active].tolist())
-            resolved.extend((row, sieve.key) for row in sieve.rows[(verdicts == _NO) & is_active].tolist())
+            resolved.extend((row, sieve.key) for row in sieve.rows[ends & is_active].tolist())
         return AlertChange(now_ns, tuple(sorted(fired)), tuple(sorted(resolved)))
 
     def apply(self, change: AlertChange) -> None:
@@ -99,8 +108,13 @@ class AlertBook:
         """What is active and has no rule any more."""
         return ((row, key) for row, since in self._active.items() for key in since if key not in self.rules[row])
 
-    def _active_of(self, sieve: "_Sieve") -> Mask:
-        return np.array([sieve.key in self._active.get(row, ()) for row in sieve.rows.tolist()], dtype=np.bool_)
+    def _since(self, sieve: "_Sieve") -> Ints:
+        """Since when the alert is active, by its rows."""
+        if not self._active:
+            return np.full(len(sieve.rows), _NEVER, dtype=np.int64)
+        nothing: Mapping[AlertKey, int] = {}
+        since = [self._active.get(row, nothing).get(sieve.key, _NEVER) for row in sieve.rows.tolist()]
+        return np.array(since, dtype=np.int64)
 
     def _judged(self, sieve: "_Sieve", lookback: Mapping[str, Ints]) -> Verdicts:
         verdicts = sieve.verdicts(lookback)
@@ -130,31 +144,53 @@ class _Sieve:
     shares: NDArray[np.float64]
     """Bad events of all, in either window: what has to be exceeded."""
     least: Ints
-    """Bad events in the long window; where every event failed, events in any."""
+    """Bad events in the long window; of total failure, events in any."""
+
+    @property
+    def is_total(self) -> bool:
+        """It is the alert on total failure."""
+        return not self.long
 
     def verdicts(self, lookback: Mapping[str, Ints]) -> Verdicts:
-        """What the counts say to each of the rows."""
-        return self._burning(lookback) if self.long else self._all_failed(lookback)
+        """What the counts say to each of the rows, as `alerting.holds` does."""
+        return self._failing(lookback) if self.is_total else self._burning(lookback)
+
+    def over(self, lookback: Mapping[str, Ints], active_ns: Ints) -> Mask:
+        """Where total failure, active for so long, is over, as `alerting.is_over` says."""
+        over = np.zeros(len(self.rows), dtype=np.bool_)
+        for text in FAILURE_WINDOWS:
+            is_fit = (active_ns >= BURN_WINDOWS[text] * _SECOND_NS) | (text == FAILURE_WINDOWS[0])
+            over |= is_fit & _works(lookback[text][self.rows])
+        return over
 
     def _burning(self, lookback: Mapping[str, Ints]) -> Verdicts:
         long, short = lookback[self.long][self.rows], lookback[self.short][self.rows]
-        known = (long[:, TOTAL] > 0) & (short[:, TOTAL] > 0)
-        counts = known & (_bad(long) >= self.least)
-        surely, nearly = (
-            counts & self._exceeded(short, part) & self._exceeded(long, part) for part in (1 + _DOUBT, 1 - _DOUBT)
+        has_long, has_short = long[:, TOTAL] > 0, short[:, TOTAL] > 0
+        is_news = _bad(long) >= self.least
+        # Of either window: what it surely, and what it perhaps, says yes to.
+        surely, perhaps = (
+            (is_news & self._exceeded(long, part), self._exceeded(short, part)) for part in (1 + _DOUBT, 1 - _DOUBT)
         )
-        return np.select([surely, nearly, known], [_YES, _NEAR, _NO], _UNKNOWN).astype(np.int8)
+        no = (has_long & ~perhaps[0]) | (has_short & ~perhaps[1])
+        near = (has_long & ~surely[0]) | (has_short & ~surely[1])
+        return np.select([no, near, has_long & has_short], [_NO, _NEAR, _YES], _UNKNOWN).astype(np.int8)
 
     def _exceeded(self, counts: Ints, part: float) -> Mask:
         exceeded: Mask = _bad(counts) > counts[:, TOTAL] * (self.shares * part)
         return exceeded
 
-    def _all_failed(self, lookback: Mapping[str, Ints]) -> Verdicts:
+    def _failing(self, lookback: Mapping[str, Ints]) -> Verdicts:
         verdicts = np.full(len(self.rows), _UNKNOWN, dtype=np.int8)
         for text in reversed(FAILURE_WINDOWS):  # the shortest has the last word
             counts = lookback[text][self.rows]
-            verdicts = np.where(counts[:, TOTAL] >= self.least, counts[:, GOOD] == 0, verdicts).astype(np.int8)
-        return verdicts
+            verdicts = np.select([_works(counts), counts[:, TOTAL] >= self.least], [_NO, _YES], verdicts)
+        return verdicts.astype(np.int8)
+
+
+def _works(counts: Ints) -> Mask:
+    """As `alerting.works`; a whole number is above a bound where it is above what is whole of it."""
+    works: Mask = counts[:, GOOD] > counts[:, TOTAL] * MOST_GOOD.numerator // MOST_GOOD.denominator
+    return works
 
 
 def _bad(counts: Ints) -> Ints:

@@ -6,8 +6,10 @@ window, so that enough of the budget is gone to matter, and over a short one, so
 that it ends soon after the fault does. The factor spends a given share of the
 budget in the long window: factor = share × compliance window / long window.
 
-One more alert needs no factor: every event failed. It holds where the factor
-cannot be reached, and where so few events come that an hour of them is little.
+One more alert needs no factor: hardly any event was good. It holds where the
+factor cannot be reached, and where so few events come that an hour of them is
+little. It fires on what a window holds, and ends on news: not because a window
+that grows, or moves on, holds something else.
 
 Source: Google, The Site Reliability Workbook, ch. 5 "Alerting on SLOs",
 "6: Multiwindow, Multi-Burn-Rate Alerts" and table 5-8.
@@ -30,7 +32,15 @@ DEFAULT_MIN_BAD_EVENTS: Final = 5
 MOST_SHARE: Final = Fraction(1, 2)
 """An alert that waits until more than so much of the budget is spent comes too late."""
 LEAST_FAILED: Final = 5
-"""So many events, all of them bad, are a total failure."""
+"""So many events, hardly one of them good, are a total failure."""
+MOST_GOOD: Final = Fraction(1, 20)
+"""
+While no larger share of events is good, hardly any is: one in twenty, and with fewer than twenty none.
+
+A health check or a cached answer that still works hides no outage by it.
+"""
+MINUTE_S: Final = 60
+"""So many seconds of time slices, all of them bad, are news."""
 
 
 class Severity(StrEnum):
@@ -48,7 +58,15 @@ class Tier(StrEnum):
     QUICK = "quick"
     SLOW = "slow"
     TOTAL = "total"
-    """Every event failed."""
+    """Hardly any event was good."""
+
+
+def burn_text(rate: Fraction | float, digits: int = 3) -> str:
+    """A burn rate in so many digits, or all of those before the point: ``14.4``, ``12,346``."""
+    if 0 < rate < 0.005:
+        return "<0.01"
+    number = float(rate)
+    return f"{number:,.{max(digits, len(f'{number:.0f}'))}g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +90,9 @@ class Burn:
         if BURN_WINDOWS[self.long] > window_s:
             return f"is judged over {self.long}, which is longer than the window"
         if factor < 1:
-            return f"is a burn rate of {float(factor):.3g} over {self.long}: below 1 a service keeps its objective"
+            return f"is a burn rate of {burn_text(factor)} over {self.long}: below 1 a service keeps its objective"
         if factor >= most:
-            return f"is a burn rate of {float(factor):.3g} over {self.long}: no more than {float(most):.3g} can be"
+            return f"is a burn rate of {burn_text(factor)} over {self.long}: no more than {burn_text(most)} can be"
         if self.share > MOST_SHARE:
             return f"is {float(self.share):.0%} of the budget in {self.long}: most of it is gone by then"
         return None
@@ -122,7 +140,7 @@ def standard(window_s: int) -> tuple[Burn, ...]:
 KEYS: Final = ((Severity.PAGE, Tier.TOTAL), *((burn.severity, burn.tier) for burn in STANDARD))
 """Names of all alerts there can be, the gravest first."""
 FAILURE_WINDOWS: Final = ("5m", "30m", "1h", "2h", "6h")
-"""The shortest of them that holds `LEAST_FAILED` events tells whether all of them fail."""
+"""The shortest of them that holds enough events tells whether hardly any of them is good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +151,11 @@ class AlertPolicy:
     """None: the `standard` ones."""
     total_failure: bool = True
     min_bad_events: int | None = None
-    """In the long window; None: `DEFAULT_MIN_BAD_EVENTS`, and 1 for time slices, each of which is many records."""
+    """
+    In the long window; None: `DEFAULT_MIN_BAD_EVENTS`, or as many time slices as a minute has.
+
+    A slice is many records, but one of ten seconds may be bad by chance.
+    """
 
     @classmethod
     def silent(cls) -> "AlertPolicy":
@@ -144,6 +166,11 @@ class AlertPolicy:
         """The burn alerts for a compliance window, be they fit or not."""
         return standard(window_s) if self.burns is None else self.burns
 
+    def least(self, timeslice_s: int | None) -> int:
+        """Bad events that are news, where an event is a time slice of so many seconds, or none."""
+        usual = DEFAULT_MIN_BAD_EVENTS if timeslice_s is None else -(-MINUTE_S // timeslice_s)
+        return self.min_bad_events or usual
+
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
@@ -152,11 +179,12 @@ class AlertRule:
     severity: Severity
     tier: Tier
     long: str
-    """Window text; empty where every event failed: that window is whichever holds enough events."""
+    """Window text; empty of total failure: that window is whichever holds enough events."""
     short: str
     factor: Fraction | None
-    """The burn rate that both windows have to exceed; None where every event failed."""
+    """The burn rate that both windows have to exceed; None of total failure."""
     min_bad_events: int
+    """In the long window; of total failure, events in any."""
 
     @property
     def key(self) -> tuple[Severity, Tier]:
@@ -172,16 +200,26 @@ NO_ALERTS: Final[ActiveAlerts] = MappingProxyType({})
 
 
 @lru_cache(1024)
-def rules(policy: AlertPolicy, *, window_s: int, objective: Decimal, is_sliced: bool) -> tuple[AlertRule, ...]:
-    """The alerts of an SLO: those of its policy that make sense for its window and objective."""
-    least = policy.min_bad_events or (1 if is_sliced else DEFAULT_MIN_BAD_EVENTS)
+def rules(
+    policy: AlertPolicy, *, window_s: int, objective: Decimal, timeslice_s: int | None = None
+) -> tuple[AlertRule, ...]:
+    """
+    The alerts of an SLO: those of its policy that make sense for its window and objective.
+
+    Args:
+        policy: what its author wants.
+        window_s: its compliance window.
+        objective: its own; one of `MOST_GOOD` or less allows what total failure is.
+        timeslice_s: width of its time slices; None where it counts events.
+    """
+    least = policy.least(timeslice_s)
     burning = tuple(
         AlertRule(burn.severity, burn.tier, burn.long, burn.short, burn.factor(window_s), least)
         for burn in policy.burns_of(window_s)
         if burn.unfit(window_s, objective) is None
     )
     failing = AlertRule(Severity.PAGE, Tier.TOTAL, "", "", None, max(least, LEAST_FAILED))
-    return (failing, *burning) if policy.total_failure else burning
+    return (failing, *burning) if policy.total_failure and objective > MOST_GOOD else burning
 
 
 def left_out(policy: AlertPolicy, *, window_s: int, objective: Decimal) -> Iterator[tuple[Burn, str]]:
@@ -193,7 +231,7 @@ def left_out(policy: AlertPolicy, *, window_s: int, objective: Decimal) -> Itera
 
 def holds(rule: AlertRule, counts: Mapping[str, Counts], objective: Decimal) -> bool | None:
     """
-    Whether an alert should be active.
+    Whether an alert should fire.
 
     Args:
         rule: the alert.
@@ -204,22 +242,49 @@ def holds(rule: AlertRule, counts: Mapping[str, Counts], objective: Decimal) -> 
         None when the counts cannot say: what was active stays so, what was not does not fire.
     """
     if rule.factor is None:
-        return _all_failed(rule, counts)
+        window = failure_window(rule, counts)
+        return None if window is None else not works(counts[window])
     long, short = counts[rule.long], counts[rule.short]
-    if not (long.total and short.total):
-        return None
-    is_news = long.bad >= rule.min_bad_events
-    return is_news and _exceeds(short, objective, rule.factor) and _exceeds(long, objective, rule.factor)
+    verdicts = (
+        (long.bad >= rule.min_bad_events and _exceeds(long, objective, rule.factor)) if long.total else None,
+        _exceeds(short, objective, rule.factor) if short.total else None,
+    )
+    # What one window denies, no window that is empty can make true.
+    return False if False in verdicts else None if None in verdicts else True
+
+
+def is_over(rule: AlertRule, counts: Mapping[str, Counts], objective: Decimal, active_s: float) -> bool:
+    """
+    Whether an alert that has been active for so many seconds should end.
+
+    A burn alert ends when it no longer holds. Total failure ends on news alone: in a
+    window that began when it fired, or in the shortest, some event was good.
+    """
+    if rule.factor is None:
+        return recovery_window(counts, active_s) is not None
+    return holds(rule, counts, objective) is False
+
+
+def works(counts: Counts) -> bool:
+    """More than `MOST_GOOD` of the events are good; there is one."""
+    return counts.good * MOST_GOOD.denominator > counts.total * MOST_GOOD.numerator
 
 
 def failure_window(rule: AlertRule, counts: Mapping[str, Counts]) -> str | None:
-    """The shortest window with events enough to tell whether all of them fail; None without one."""
-    return next((text for text in FAILURE_WINDOWS if counts[text].total >= rule.min_bad_events), None)
+    """
+    The shortest window that tells whether hardly any event is good; None without one.
+
+    It holds enough events, or good ones: an outage that a longer window still shows is over.
+    """
+    least = rule.min_bad_events
+    return next((text for text in FAILURE_WINDOWS if counts[text].total >= least or works(counts[text])), None)
 
 
-def _all_failed(rule: AlertRule, counts: Mapping[str, Counts]) -> bool | None:
-    window = failure_window(rule, counts)
-    return None if window is None else not counts[window].good
+def recovery_window(counts: Mapping[str, Counts], active_s: float) -> str | None:
+    """The shortest window that tells that total failure, active for so many seconds, is over; None without one."""
+    longest = max(BURN_WINDOWS[FAILURE_WINDOWS[0]], active_s)
+    fit = (text for text in FAILURE_WINDOWS if BURN_WINDOWS[text] <= longest)
+    return next((text for text in fit if works(counts[text])), None)
 
 
 def _exceeds(counts: Counts, objective: Decimal, factor: Fraction) -> bool:

@@ -45,5 +45,5 @@ class Slo:
             self.alerts,
             window_s=self.window.seconds,
             objective=self.objective,
-            is_sliced=self.indicator.timeslice_s is not None,
+            timeslice_s=self.indicator.timeslice_s,
         )

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from math import floor
 from typing import Final
 
 from slo_exporter.slo import alerting, budget
-from slo_exporter.slo.alerting import AlertKey, AlertRule
+from slo_exporter.slo.alerting import AlertKey, AlertRule, burn_text
 from slo_exporter.slo.budget import Budget, Counts
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.windows import Range
@@ -17,6 +18,10 @@ LEAST_COVERAGE: Final = 0.9
 """Below this coverage the data is not enough to judge (law 2)."""
 LOW_BUDGET: Final = Decimal("0.25")
 """Below this remaining ratio an SLO is at risk (law 2)."""
+
+_SECOND_NS: Final = 10**9
+_MOST_DIGITS: Final = 17
+"""As many as a float has."""
 
 
 class State(StrEnum):
@@ -39,17 +44,24 @@ class AlertReport:
     holds: bool | None
     """What the counts say now; None when they cannot: then it stays as it was."""
     long: str
-    """The long window; where every event failed, the one that tells, empty without one."""
+    """The long window; of total failure the one that tells, empty without one."""
     burn_long: float | None
     burn_short: float | None
-    """None where every event failed."""
+    """None of total failure."""
     bad_events: int
+    """In the long window."""
+    events: int = 0
     """In the long window."""
 
     @property
     def is_active(self) -> bool:
         """It fires."""
         return self.since_ns is not None
+
+    @property
+    def is_frozen(self) -> bool:
+        """It is active, and not because the counts call for it now."""
+        return self.is_active and self.holds is not True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,17 +107,18 @@ def alert_reports(
     counts: Mapping[str, Counts],
     burn_rates: Mapping[str, float | None],
     active: Mapping[AlertKey, int],
+    now_ns: int,
 ) -> tuple[AlertReport, ...]:
     """Report on the alerts of an SLO, from counts and burn rates by window text, and since when active ones are."""
-    return tuple(_alert_report(rule, slo.objective, counts, burn_rates, active.get(rule.key)) for rule in rules)
+    return tuple(_alert_report(rule, slo.objective, counts, burn_rates, active.get(rule.key), now_ns) for rule in rules)
 
 
 def alert_report(
-    rule: AlertRule, objective: Decimal, counts: Mapping[str, Counts], since_ns: int | None
+    rule: AlertRule, objective: Decimal, counts: Mapping[str, Counts], since_ns: int | None, now_ns: int
 ) -> AlertReport:
     """Report on one alert, active since *since_ns*; None while it is not."""
     burn_rates = {text: budget.burn_rate(c, objective) for text, c in counts.items()}
-    return _alert_report(rule, objective, counts, burn_rates, since_ns)
+    return _alert_report(rule, objective, counts, burn_rates, since_ns, now_ns)
 
 
 def _alert_report(
@@ -114,16 +127,24 @@ def _alert_report(
     counts: Mapping[str, Counts],
     burn_rates: Mapping[str, float | None],
     since_ns: int | None,
+    now_ns: int,
 ) -> AlertReport:
-    long = rule.long or alerting.failure_window(rule, counts) or ""
+    holds, long = alerting.holds(rule, counts, objective), rule.long
+    if rule.factor is None:
+        long = alerting.failure_window(rule, counts) or ""
+        if since_ns is not None:
+            # It ends otherwise than it fires.
+            over = alerting.recovery_window(counts, (now_ns - since_ns) / _SECOND_NS)
+            holds, long = (False, over) if over else (holds or None, long)
     return AlertReport(
         rule=rule,
         since_ns=since_ns,
-        holds=alerting.holds(rule, counts, objective),
+        holds=holds,
         long=long,
         burn_long=burn_rates[long] if long else None,
         burn_short=burn_rates[rule.short] if rule.short else None,
         bad_events=counts[long].bad if long else 0,
+        events=counts[long].total if long else 0,
     )
 
 
@@ -163,27 +184,52 @@ def reason_of(
             return f"{share(left.remaining_ratio or 0)} of the error budget remains{least}"
 
 
+_STAYS: Final = {
+    None: "stays active: there is no data to end it",
+    False: "is active: the counts no longer call for it, and it was not judged again yet",
+}
+"""By what the counts say."""
+
+
 def alert_reason(alert: AlertReport) -> str:
     """One sentence that says why an alert is active, or why it stays so."""
     rule = alert.rule
-    if alert.holds is None:
-        return f"a {rule.severity} alert ({rule.tier}) stays active: there is no data to end it"
-    if rule.factor is None or alert.burn_long is None:
-        return f"every event failed: {alert.bad_events} in {alert.long or alert.rule.long}"
-    return (
-        f"the budget burns at {alert.burn_long:.3g} over {rule.long}, a {rule.severity} alert ({rule.tier}) "
-        f"is active above {float(rule.factor):.3g}"
-    )
+    whose = f"a {rule.severity} alert ({rule.tier})"
+    if not alert.holds:
+        return f"{whose} {_STAYS[alert.holds]}"
+    if rule.factor is None:
+        return f"hardly any event was good: {_good_events(alert)}"
+    burns, factor = _above(alert, rule.factor)
+    return f"the budget burns at {burns}, {whose} is active above {factor}"
 
 
 def alert_end(alert: AlertReport) -> str:
-    """One sentence that says why an alert ended."""
+    """One sentence that says why an alert ended, from what it was when it did."""
     rule = alert.rule
     if rule.factor is None:
-        return f"not every event failed in {alert.long}"
+        return f"events are good again: {_good_events(alert)}" if alert.holds is False and alert.long else _NOTHING_LEFT
     if alert.bad_events < rule.min_bad_events:
         return f"{alert.bad_events} bad in {rule.long}, {rule.min_bad_events} are needed"
+    if alert.holds is None:
+        return _NOTHING_LEFT
     burns = ((alert.burn_short, rule.short), (alert.burn_long, rule.long))
+    burn, window = min(((burn, window) for burn, window in burns if burn is not None), key=lambda one: one[0])
+    return f"the budget burns at {burn_text(burn)} over {window}, not above {burn_text(rule.factor)}"
+
+
+_NOTHING_LEFT: Final = "a correction took out what it was about"
+
+
+def _above(alert: AlertReport, factor: Fraction) -> tuple[str, str]:
+    """Both burn rates, ``20 over 1h and 18 over 5m``, and the factor, in digits enough to read as more than it."""
+    burns = ((alert.burn_long, alert.rule.long), (alert.burn_short, alert.rule.short))
     known = [(burn, window) for burn, window in burns if burn is not None]
-    burn, window = min(known, key=lambda one: one[0], default=(0.0, rule.short))
-    return f"the budget burns at {burn:.3g} over {window}, not above {float(rule.factor):.3g}"
+    least = min(burn for burn, _ in known)
+    digits = next((d for d in range(3, _MOST_DIGITS) if f"{least:.{d}g}" != f"{float(factor):.{d}g}"), _MOST_DIGITS)
+    told = " and ".join(f"{burn_text(burn, digits)} over {window}" for burn, window in known)
+    return told, burn_text(factor, digits)
+
+
+def _good_events(alert: AlertReport) -> str:
+    """How many of the window that tells: ``0 of 30 in 5m``."""
+    return f"{alert.events - alert.bad_events:,} of {alert.events:,} in {alert.long}"

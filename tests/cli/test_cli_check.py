@@ -154,29 +154,43 @@ def test_a_usual_alert_that_makes_no_sense_is_noted(tmp_path: Path, capsys: pyte
     path = write(
         tmp_path / "a.yaml",
         entry("rough", objective="90%"),
+        entry("rougher", objective="30%"),
+        entry("mixed", objective="20%").replace("30d", "4d"),
         entry("day").replace("30d", "1d"),
         entry("minutes").replace("30d", "5m"),
         entry("month"),
         entry("silent", objective="80%").replace("{name", "{alerts: off, name"),
     )
+    least = write(tmp_path / "b.yaml", entry("least", objective="5%").replace("30d", "1h"))
 
-    assert main(["check", path]) == 0
-    assert capsys.readouterr().err.splitlines() == [
+    assert main(["check", path, least]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        (f"note: {path}: chat/rough: objective too low for alerts.page.quick (0.139-1.38%); write what fits, or off"),
         (
-            "note: chat/rough: left out: alerts.page.quick (2% is a burn rate of 14.4 over 1h: no more than 10 can be; "
-            "write at least 0.139% and less than 1.38%, or off)"
+            f"note: {path}: chat/rougher: objective too low for alerts.page.quick (0.139-0.198%), "
+            "page.slow (0.834-1.19%), ticket.quick (3.34-4.76%); write what fits, or off"
         ),
         (
-            "note: chat/day: left out: alerts.page.quick (2% is a burn rate of 0.48 over 1h: below 1 a service keeps "
-            "its objective; write at least 4.17% and at most 50%, or off), alerts.page.slow (5% is a burn rate of 0.2 "
-            "over 6h: below 1 a service keeps its objective; write at least 25% and at most 50%, or off), "
-            "alerts.ticket.quick, alerts.ticket.slow (the window is too short; write off)"
+            f"note: {path}: chat/mixed: window too short, objective too low for "
+            "alerts.page.quick (1.05-1.3%), page.slow (6.25-7.81%), ticket.slow; "
+            "write what fits, or off"
         ),
         (
-            "note: chat/minutes: left out: alerts.page.quick, alerts.page.slow, alerts.ticket.quick, "
-            "alerts.ticket.slow (the window is too short; write off)"
+            f"note: {path}: chat/day: total failure only: window too short for "
+            "alerts.page.quick (4.17-50%), page.slow (25-50%), ticket.quick, ticket.slow; "
+            "write what fits, or off"
+        ),
+        (
+            f"note: {path}: chat/minutes: total failure only: window too short for "
+            "alerts.page.quick, page.slow, ticket.quick, ticket.slow; write off"
+        ),
+        (
+            f"note: {least}: chat/least: no alert at all: window too short for "
+            "alerts.page.quick, page.slow, ticket.quick, ticket.slow; write off"
         ),
     ]
+    assert max(len(line.replace(f"{tmp_path}/", "")) for line in lines) <= 165
 
 
 def test_names_that_rules_cannot_tell_apart_are_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

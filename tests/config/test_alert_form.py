@@ -1,14 +1,15 @@
 """`alerts:` of SLO files: what is usual, what is said, what makes no sense."""
 
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from slo_exporter.config import alert_form, slo_file
 from slo_exporter.config.errors import ConfigError
-from slo_exporter.slo.alerting import STANDARD, AlertPolicy, Severity, Tier
+from slo_exporter.slo.alerting import STANDARD, AlertPolicy, Burn, Severity, Tier
 from slo_exporter.slo.definition import Slo
 
 ENTRY = {"name": "a", "objective": "99%", "window": "30d", "indicator": {"requests": {}, "good": "e2e <= 80ms"}}
@@ -91,14 +92,14 @@ WRONG = {
         {"page": {"quick": "0.1%"}},
         (
             ".page.quick: 0.1% is a burn rate of 0.72 over 1h: below 1 a service keeps its objective; "
-            "write at least 0.139% and less than 13.8%, or off"
+            "write at least 0.139% and at most 13.8%, or off"
         ),
     ),
     "unreachable": (
         {"page": {"quick": "20%"}},
         (
             ".page.quick: 20% is a burn rate of 144 over 1h: no more than 100 can be; "
-            "write at least 0.139% and less than 13.8%, or off"
+            "write at least 0.139% and at most 13.8%, or off"
         ),
     ),
     "most of the budget": (
@@ -116,7 +117,8 @@ WRONG = {
     "a word": ({"page": {"slow": "no"}}, ".page.slow: cannot read 'no'; write for example 2% or 0.02"),
     "a severity in another word": ({"page": "2%"}, ".page: must be off or a mapping, such as {quick: 2%, slow: 5%}"),
     "another word": ("none", ": must be off or a mapping, such as {page: {quick: 2%}, min_bad_events: 5}"),
-    "a list": ([], ": must be a mapping"),
+    "a list": ([], ": must be off or a mapping, such as {page: {quick: 2%}, min_bad_events: 5}"),
+    "a list of a severity": ({"page": []}, ".page: must be off or a mapping, such as {quick: 2%, slow: 5%}"),
     "an unknown severity": (
         {"pages": {}},
         ".pages: is an unknown field; did you mean page? fields are: page, ticket, min_bad_events, total_failure",
@@ -124,6 +126,7 @@ WRONG = {
     "an unknown tier": ({"page": {"fast": "2%"}}, ".page.fast: is an unknown field; fields are: quick, slow"),
     "no event": ({"min_bad_events": "0"}, ".min_bad_events: '0' must be a whole number from 1 to 1000000"),
     "half an event": ({"min_bad_events": "1.5"}, ".min_bad_events: '1.5' must be a whole number from 1 to 1000000"),
+    "a switch as a list": ({"total_failure": []}, ".total_failure: must be one of on, off"),
     "no switch": ({"total_failure": "yes"}, ".total_failure: must be one of on, off, not 'yes'"),
 }
 
@@ -159,16 +162,57 @@ def test_alerts_of_a_document_must_make_sense_for_each_entry(tmp_path: Path) -> 
     assert problem.startswith(f"{tmp_path / 'chat.yaml'}: SLO 'a': alerts.page.quick: 20% is a burn rate of 144")
 
 
-@pytest.mark.parametrize("objective", ["0.5", "0.9", "0.99", "0.9999"])
-@pytest.mark.parametrize("window_s", [86400, 7 * 86400, 30 * 86400, 90 * 86400, 3600 * 13])
-def test_what_is_advised_is_right(objective: str, window_s: int) -> None:
+@given(
+    burn=st.sampled_from(STANDARD),
+    window_s=st.integers(300, 100 * 86400),
+    objective=st.decimals("0.000000000001", "0.999999999999", places=12) | st.decimals("0.001", "0.1", places=3),
+)
+@example(burn=STANDARD[0], window_s=30 * 86400, objective=Decimal("0.000000000001"))
+@example(burn=STANDARD[0], window_s=7200, objective=Decimal("0.99"))
+def test_what_is_advised_is_right(burn: Burn, window_s: int, objective: Decimal) -> None:
     """Both ends of the range, as they are written."""
-    for burn in STANDARD:
-        words = alert_form.advice(burn, window_s, Decimal(objective)).replace(",", "").split()
-        for text, is_open in [(words[3], False), (words[-3], "less" in words)] if len(words) > 2 else []:
-            share = Fraction(text.rstrip("%")) / 100 - (Fraction(1, 10**9) if is_open else 0)
-            form = alert_form.AlertForm.model_validate({burn.severity: {burn.tier: str(float(share))}})
-            assert list(form.unfit(window_s, Decimal(objective))) == []
+    ends = alert_form.bounds(burn, window_s, objective)
+    if ends is None:
+        assert alert_form.advice(burn, window_s, objective) == "write off"
+        return
+    for share in ends:
+        form = alert_form.AlertForm.model_validate({burn.severity: {burn.tier: share}})
+        assert list(form.unfit(window_s, objective)) == []
+        assert len(share) <= 20
+
+
+@pytest.mark.parametrize(
+    ("objective", "advice"),
+    [
+        ("0.99", "write at least 0.139% and at most 13.8%, or off"),
+        ("0.001", "write at least 0.139% and at most 0.139%, or off"),
+        ("0.0001", "write at least 0.1389% and at most 0.1389%, or off"),
+        ("0.999", "write at least 0.139% and at most 50%, or off"),
+    ],
+)
+def test_advice_has_the_digits_it_takes(objective: str, advice: str) -> None:
+    """Three, or more where no number of three is right."""
+    assert alert_form.advice(STANDARD[0], 30 * 86400, Decimal(objective)) == advice
+
+
+@pytest.mark.parametrize("word", ["false", "true", "null"])
+@pytest.mark.parametrize(
+    ("alerts", "field"),
+    [
+        ("WORD", "alerts"),
+        ('{"total_failure":WORD}', "alerts.total_failure"),
+        ('{"page":WORD}', "alerts.page"),
+        ('{"ticket":{"slow":WORD}}', "alerts.ticket.slow"),
+    ],
+)
+def test_json_has_no_off_of_its_own(word: str, alerts: str, field: str) -> None:
+    """Whoever writes false is told the word."""
+    body = f'{{"objective":"99%","window":"30d","alerts":{alerts.replace("WORD", word)}}}'
+
+    with pytest.raises(ConfigError) as caught:
+        slo_file.from_json(body.encode(), service="chat", name="a")
+
+    assert caught.value.problems == (f"SLO 'a': {field}: {word} is no value; write \"off\", or leave the field out",)
 
 
 def test_alerts_over_the_api_are_read_as_in_a_file() -> None:

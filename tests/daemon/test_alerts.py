@@ -12,9 +12,11 @@ from structlog.testing import capture_logs
 
 from slo_exporter.daemon.committer import Committer
 from slo_exporter.slo.alerting import AlertKey, AlertPolicy, Severity, Tier
+from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.report import State
 from slo_exporter.store.errors import StaleError, UnavailableError, UnknownError
+from slo_exporter.store.store import Audit
 
 OpenCommitter = Callable[[Sequence[Slo]], Committer]
 SECOND = 10**9
@@ -113,7 +115,9 @@ def test_a_burn_puts_the_slo_at_risk(opened: OpenCommitter, clock: ManualClock) 
 
     report = committer.reports(clock.ns)[0]
     assert report.state is State.AT_RISK
-    assert report.reason == "the budget burns at 62.5 over 1h, a page alert (quick) is active above 14.4"
+    assert report.reason == (
+        "the budget burns at 62.5 over 1h and 62.5 over 5m, a page alert (quick) is active above 14.4"
+    )
 
 
 def test_each_change_is_told_once(opened: OpenCommitter, clock: ManualClock) -> None:
@@ -127,9 +131,9 @@ def test_each_change_is_told_once(opened: OpenCommitter, clock: ManualClock) -> 
         committer.heartbeat()
 
     told = [(line["event"], line["severity"], line["tier"], line["reason"]) for line in logs if "tier" in line]
-    assert told[0] == ("alert_fired", "page", "quick", _BURNS.format(of="1h", severity="page", tier="quick", at="14.4"))
-    assert ("alert_fired", "page", "total", "every event failed: 10 in 5m") in told
-    assert ("alert_resolved", "page", "total", "not every event failed in 5m") in told
+    assert told[0] == ("alert_fired", "page", "quick", _BURNS)
+    assert ("alert_fired", "page", "total", "hardly any event was good: 0 of 10 in 5m") in told
+    assert ("alert_resolved", "page", "total", "events are good again: 5,000 of 5,010 in 5m") in told
     assert (
         "alert_resolved",
         "page",
@@ -142,7 +146,7 @@ def test_each_change_is_told_once(opened: OpenCommitter, clock: ManualClock) -> 
     assert sum(changes(committer).values()) == 10
 
 
-_BURNS = "the budget burns at 100 over {of}, a {severity} alert ({tier}) is active above {at}"
+_BURNS = "the budget burns at 100 over 1h and 100 over 5m, a page alert (quick) is active above 14.4"
 
 
 def test_active_alerts_survive_a_restart(opened: OpenCommitter, clock: ManualClock) -> None:
@@ -174,6 +178,184 @@ def test_without_data_alerts_stay_as_they_are(opened: OpenCommitter, clock: Manu
     assert active(committer, clock)[QUICK] == NOON_NS
     report = committer.reports(clock.ns)[0]
     assert {alert.rule.key: alert.holds for alert in report.alerts}[QUICK] is None
+
+
+def correct(committer: Committer, clock: ManualClock) -> None:
+    """Take the last hour out of the first SLO."""
+    assert committer.loaded is not None
+    ledger = committer.loaded.ledger
+    asked_ns = (clock.ns - 3600 * SECOND, clock.ns)
+    span = ledger.corrected_range(0, *asked_ns, clock.ns)
+    made = CorrectionMade(
+        span=span,
+        asked_from_ns=asked_ns[0],
+        asked_to_ns=asked_ns[1],
+        why="a load test",
+        who="ci",
+        made_ns=clock.ns,
+        removed=ledger.counts(0, span),
+    )
+    committer.correct(
+        0, made, Audit(at_ns=clock.ns, who="ci", action="correct", service="chat", slo="latency", detail="")
+    )
+
+
+def test_a_correction_ends_what_it_took_out(opened: OpenCommitter, clock: ManualClock) -> None:
+    """At once, though no event is left to say so; another SLO's alerts stay."""
+    committer = opened([slo(), slo("other")])
+    fail(committer, clock)
+
+    with capture_logs() as logs:
+        correct(committer, clock)
+
+    assert active(committer, clock) == {}
+    assert [alert.is_active for alert in committer.reports(clock.ns)[1].alerts] == [True] * 5
+    assert {line["reason"] for line in logs if line["event"] == "alert_resolved"} == {
+        "a correction took out what it was about",
+        *(f"0 bad in {window}, 5 are needed" for window in ("1h", "6h", "1d", "3d")),
+    }
+
+
+def test_a_correction_stands_where_alerts_cannot_be_written(
+    forgetful: ForgetfulDatabase, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They follow with the next heartbeat."""
+    committer = committer_of(forgetful, [slo()], clock)
+    committer.open()
+    fail(committer, clock)
+    fault_at_second_commit(forgetful, "before", monkeypatch)
+
+    correct(committer, clock)
+    assert committer.reports(clock.ns)[0].counts.total == 0
+    assert len(active(committer, clock)) == 5
+    committer.heartbeat()
+
+    assert active(committer, clock) == {}
+    committer.close()
+
+
+def test_a_clock_that_is_behind_ends_nothing(opened: OpenCommitter, clock: ManualClock) -> None:
+    """Its windows hold an old time, when all was well: events ended later than it says."""
+    committer = opened([slo()])
+    send(committer, clock, good=100)
+    clock.forward(7200)
+    fail(committer, clock)
+    before = active(committer, clock)
+    assert TOTAL in before
+
+    clock.step(-7200)
+    committer.heartbeat()
+    assert active(committer, clock) == before
+
+    clock.step(7200)
+    send(committer, clock, good=1000)
+    committer.heartbeat()
+    assert active(committer, clock).keys() < before.keys()
+
+
+def test_a_clock_that_is_behind_fires_nothing(opened: OpenCommitter, clock: ManualClock) -> None:
+    """What burnt once is no news when the clock says that it burns."""
+    committer = opened([slo()])
+    send(committer, clock, bad=10)
+    clock.forward(7200)
+    send(committer, clock, good=1000)
+
+    clock.step(-7200)
+    committer.heartbeat()
+
+    assert active(committer, clock) == {}
+
+
+def test_events_a_minute_ahead_do_not_stop_the_judging(opened: OpenCommitter, clock: ManualClock) -> None:
+    """A sender's clock may be so wrong."""
+    committer = opened([slo()])
+    requests = [Request(end_ns=clock.ns + 59 * SECOND, e2e_ms=90.0, span=i) for i in range(1, 11)]
+    committer.commit([export(requests)], committer.next_seq())
+    clock.forward(60)
+    clock.step(-60)
+
+    committer.heartbeat()
+    clock.step(60)
+    committer.heartbeat()
+
+    assert TOTAL in active(committer, clock)
+
+
+def test_a_clock_that_is_ahead_fires_nothing(opened: OpenCommitter, clock: ManualClock) -> None:
+    """Half an hour with five failures at its begin looks like an outage; that half hour never was."""
+    committer = opened([slo()])
+    send(committer, clock, good=1000)
+    clock.forward(60)
+    send(committer, clock, bad=5)
+
+    clock.step(29 * 60)
+    committer.heartbeat()
+
+    assert active(committer, clock) == {}
+
+
+def test_a_clock_that_is_ahead_ends_nothing(opened: OpenCommitter, clock: ManualClock) -> None:
+    """Nor does coming back."""
+    committer = opened([slo()])
+    for good, bad in ((0, 20), (0, 20), (1000, 0), (0, 30)):
+        send(committer, clock, good=good, bad=bad)
+        committer.heartbeat()
+        clock.forward(1800)
+    fail(committer, clock)
+    before = active(committer, clock)
+    assert (Severity.PAGE, Tier.SLOW) in before
+
+    clock.step(290 * 60)
+    for _ in range(5):
+        clock.forward(5)
+        committer.heartbeat()
+    assert active(committer, clock) == before
+    clock.step(-290 * 60)
+    committer.heartbeat()
+
+    assert active(committer, clock) == before
+
+
+def test_a_clock_that_events_agree_with_is_right(opened: OpenCommitter, clock: ManualClock) -> None:
+    """A machine that slept judges what comes when it wakes up."""
+    committer = opened([slo()])
+
+    clock.step(8 * 3600)
+    fail(committer, clock)
+
+    assert TOTAL in active(committer, clock)
+
+
+def test_a_storm_is_told_in_few_lines(opened: OpenCommitter, clock: ManualClock) -> None:
+    """Twenty one by one of either kind, how many more, and every one in the counter."""
+    committer = opened([slo(f"s{number}") for number in range(10)])
+    with capture_logs() as logs:
+        fail(committer, clock)
+        clock.forward(1)
+        send(committer, clock, good=5000)
+        committer.heartbeat()
+
+    told = [(line["event"], line.get("more"), line["log_level"]) for line in logs if line["event"].startswith("alert")]
+    assert told == [
+        *[("alert_fired", None, "warning")] * 20,
+        ("alerts_fired", 30, "warning"),
+        *[("alert_resolved", None, "info")] * 20,
+        ("alerts_resolved", 30, "info"),
+    ]
+    assert sum(changes(committer).values()) == 100
+
+
+def test_a_storm_that_ends_with_its_slos_is_told_in_few_lines(opened: OpenCommitter, clock: ManualClock) -> None:
+    """Also when everything is loaded anew."""
+    committer = opened([slo(f"s{number}") for number in range(10)])
+    fail(committer, clock)
+
+    with capture_logs() as logs:
+        committer.redefine(lambda definitions: definitions.with_files([slo("other")]))
+
+    told = [line["event"] for line in logs if line["event"].startswith("alert")]
+    assert told == [*["alert_resolved"] * 20, "alerts_resolved"]
+    assert changes(committer)["page", "total", "resolved"] == 10
 
 
 def test_alerts_that_are_turned_off_end(opened: OpenCommitter, clock: ManualClock) -> None:

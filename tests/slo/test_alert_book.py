@@ -69,6 +69,7 @@ def test_an_alert_ends_with_its_short_window() -> None:
 
     over = {**dict.fromkeys(BURN_WINDOWS, (100, 100)), "5m": (50, 0), "30m": (50, 0)}
     change = fired(book, lookback(over), LATER_NS)
+    assert not fired(book, lookback(over), LATER_NS)
 
     assert [key for _, key in change.resolved] == [QUICK, (Severity.PAGE, Tier.SLOW), TOTAL]
     assert book.active == {0: {(Severity.TICKET, Tier.QUICK): NOON_NS, SLOW: NOON_NS}}
@@ -80,6 +81,32 @@ def test_no_data_freezes() -> None:
 
     assert not fired(book, lookback((0, 0), (0, 0)), LATER_NS)
     assert book.active == {0: {QUICK: NOON_NS}}
+
+
+def test_total_failure_does_not_end_because_a_window_moves_on() -> None:
+    """The half hour, that tells where five minutes hold too little, has good events of before."""
+    book = AlertBook([slo()], {0: {TOTAL: NOON_NS}})
+    before = lookback({"5m": (0, 4), "30m": (50, 30), "1h": (500, 30)})
+
+    assert not fired(book, before, NOON_NS + 1799 * 10**9)
+    assert fired(book, before, NOON_NS + 1800 * 10**9).resolved == ((0, TOTAL),)
+
+
+def test_a_correction_that_leaves_nothing_ends_what_was_active() -> None:
+    """Of its own SLO; elsewhere no data goes on to freeze."""
+    active = {QUICK: NOON_NS, TOTAL: NOON_NS}
+    book = AlertBook([slo("a"), slo("b")], {0: active, 1: active})
+
+    change = book.evaluate(lookback((0, 0), (0, 0)), LATER_NS, corrected=[1])
+
+    assert change == AlertChange(LATER_NS, (), ((1, QUICK), (1, TOTAL)))
+
+
+def test_a_correction_ends_nothing_that_still_burns() -> None:
+    """What is left calls for it."""
+    book = AlertBook([slo()], {0: {QUICK: NOON_NS, TOTAL: NOON_NS}})
+
+    assert not book.evaluate(lookback((0, 100)), LATER_NS, corrected=[0]).resolved
 
 
 def test_an_alert_that_its_slo_has_no_more_ends() -> None:
@@ -112,8 +139,13 @@ def test_a_bound_that_is_met_exactly_does_not_fire() -> None:
     assert (0, QUICK) in book.evaluate(lookback(one), NOON_NS).fired
 
 
-_EVENTS = st.tuples(st.integers(0, 400), st.integers(0, 40)) | st.sampled_from([(0, 0), (0, 5), (856, 144), (94, 6)])
-_OBJECTIVE = st.sampled_from(["0.9", "0.99", "0.999", "0.5"])
+_EVENTS = (
+    st.tuples(st.integers(0, 400), st.integers(0, 40))
+    | st.tuples(st.integers(0, 3), st.integers(0, 60))
+    | st.sampled_from([(0, 0), (0, 5), (856, 144), (94, 6), (1, 19), (2, 38), (2, 37)])
+)
+_OBJECTIVE = st.sampled_from(["0.9", "0.99", "0.999", "0.5", "0.05"])
+_AGE_S = st.sampled_from([0, 5, 299, 300, 1799, 1800, 3600, 7200, 21600, 10**6])
 _WINDOW = st.sampled_from(["6h", "1d", "7d", "28d", "30d", "90d"])
 _ROWS = st.lists(
     st.tuples(st.fixed_dictionaries(dict.fromkeys(BURN_WINDOWS, _EVENTS)), _OBJECTIVE, _WINDOW),
@@ -128,14 +160,28 @@ def test_many_are_judged_as_each_alone(rows: Sequence[tuple[dict[str, Row], str,
     slos: list[Slo] = [slo(f"s{i}", objective=of, window=window) for i, (_, of, window) in enumerate(rows)]
     ids = [(row, rule.key) for row, one in enumerate(slos) for rule in one.alert_rules]
     active: dict[int, dict[AlertKey, int]] = {}
-    for row, key in data.draw(st.sets(st.sampled_from(ids))):
-        active.setdefault(row, {})[key] = NOON_NS
+    for row, key in data.draw(st.sets(st.sampled_from(ids))) if ids else ():
+        active.setdefault(row, {})[key] = LATER_NS - data.draw(_AGE_S) * 10**9
+    corrected = data.draw(st.sets(st.integers(0, len(slos) - 1)))
     counts = lookback(*(events for events, _, _ in rows))
 
-    change = AlertBook(slos, active).evaluate(counts, LATER_NS)
+    change = AlertBook(slos, active).evaluate(counts, LATER_NS, corrected)
 
     rules = {(row, rule.key): rule for row, one in enumerate(slos) for rule in one.alert_rules}
-    says = {one: alerting.holds(rules[one], counts_by_window(counts, one[0]), slos[one[0]].objective) for one in ids}
-    was = {(row, key) for row, since in active.items() for key in since}
+    asked = {one: (rules[one], counts_by_window(counts, one[0]), slos[one[0]].objective) for one in ids}
+    says = {one: alerting.holds(*asked[one]) for one in ids}
+    was = {(row, key): (LATER_NS - at) / 10**9 for row, since in active.items() for key, at in since.items()}
+    over = {one for one in was if alerting.is_over(*asked[one], active_s=was[one])}
     assert set(change.fired) == {one for one in ids if says[one] and one not in was}
-    assert set(change.resolved) == {one for one in was if says[one] is False}
+    assert set(change.resolved) == over | {one for one in was if one[0] in corrected and not says[one]}
+
+
+@given(_ROWS)
+def test_what_fires_is_not_over(rows: Sequence[tuple[dict[str, Row], str, str]]) -> None:
+    """No alert that fires ends with the next evaluation of the same counts."""
+    book = AlertBook([slo(f"s{i}", objective=of, window=window) for i, (_, of, window) in enumerate(rows)], {})
+    counts = lookback(*(events for events, _, _ in rows))
+
+    fired(book, counts)
+
+    assert not book.evaluate(counts, LATER_NS)

@@ -142,6 +142,39 @@ def test_a_total_outage_needs_no_reachable_factor() -> None:
     assert alerting.holds(rule_of(TOTAL, objective="0.5"), windows(w5m=(8, 9)), Decimal("0.5")) is False
 
 
+@pytest.mark.parametrize(("bad", "total", "fails"), [(19, 20, True), (18, 19, False), (38, 40, True), (37, 40, False)])
+def test_total_failure_is_that_hardly_any_event_is_good(bad: int, total: int, *, fails: bool) -> None:
+    """One in twenty may be: a health check, a cached answer."""
+    assert alerting.holds(rule_of(TOTAL), windows(w5m=(bad, total)), Decimal("0.99")) is fails
+
+
+def test_total_failure_does_not_fire_while_a_shorter_window_works() -> None:
+    """An outage that only a longer window still shows is over: 20 failures at night, one good request since."""
+    counts = windows(w30m=(0, 1), w6h=(20, 21))
+
+    assert alerting.holds(rule_of(TOTAL), counts, Decimal("0.99")) is False
+    assert alerting.failure_window(rule_of(TOTAL), counts) == "30m"
+
+
+def test_total_failure_ends_on_news_alone() -> None:
+    """Not with good events of before, nor without any; with one good event of few it does."""
+    rule, objective = rule_of(TOTAL), Decimal("0.99")
+    before = windows(w5m=(1, 1), w30m=(9, 100))
+
+    assert alerting.holds(rule, before, objective) is False
+    assert alerting.is_over(rule, before, objective, active_s=1799) is False
+    assert alerting.is_over(rule, before, objective, active_s=1800) is True
+    assert alerting.is_over(rule, windows(), objective, active_s=86400) is False
+    assert alerting.is_over(rule, windows(w5m=(3, 4)), objective, active_s=0) is True
+    assert alerting.is_over(rule, windows(w5m=(57, 60)), objective, active_s=86400) is False
+
+
+@pytest.mark.parametrize(("objective", "has"), [("0.05", False), ("0.051", True)])
+def test_an_objective_that_allows_total_failure_has_no_alert_on_it(objective: str, *, has: bool) -> None:
+    """One good event in twenty is all that is asked."""
+    assert (TOTAL in {rule.key for rule in slo(objective=objective).alert_rules}) is has
+
+
 def test_the_short_window_resolves() -> None:
     """The long window still burns, five minutes after the fault nobody is paged."""
     rule, objective = rule_of(QUICK), Decimal("0.99")
@@ -159,12 +192,60 @@ def test_no_data_says_nothing() -> None:
     assert alerting.holds(rule_of(TOTAL), windows(w6h=(4, 4)), objective) is None
 
 
-def test_time_slices_need_one_bad_one() -> None:
-    """Each is many records; total failure is five of them all the same."""
-    policy = AlertPolicy()
-    found = alerting.rules(policy, window_s=30 * DAY_S, objective=Decimal("0.99"), is_sliced=True)
+@pytest.mark.parametrize(
+    ("short", "long", "expected"),
+    [
+        ((0, 0), (50, 50), None),
+        ((0, 0), (1, 100), False),
+        ((0, 0), (4, 4), False),
+        ((1, 100), (0, 0), False),
+        ((50, 50), (0, 0), None),
+        ((50, 50), (50, 50), True),
+    ],
+)
+def test_what_one_window_denies_the_other_need_not_tell(
+    short: tuple[int, int], long: tuple[int, int], *, expected: bool | None
+) -> None:
+    """An and of three values: no, yes and no data."""
+    counts = {**windows(), "5m": Counts(short[1] - short[0], short[1]), "1h": Counts(long[1] - long[0], long[1])}
 
-    assert [rule.min_bad_events for rule in found] == [5, 1, 1, 1, 1]
+    assert alerting.holds(rule_of(QUICK), counts, Decimal("0.99")) is expected
+
+
+@pytest.mark.parametrize(
+    ("timeslice_s", "least", "failed"), [(10, 6, 6), (15, 4, 5), (30, 2, 5), (60, 1, 5), (3600, 1, 5), (None, 5, 5)]
+)
+def test_a_minute_of_bad_time_slices_is_news(timeslice_s: int | None, least: int, failed: int) -> None:
+    """Each is many records; total failure is five of them all the same."""
+    found = alerting.rules(AlertPolicy(), window_s=30 * DAY_S, objective=Decimal("0.99"), timeslice_s=timeslice_s)
+
+    assert [rule.min_bad_events for rule in found] == [failed, *[least] * 4]
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [
+        ("14.4", "14.4"),
+        ("20", "20"),
+        ("0.001", "<0.01"),
+        ("0", "0"),
+        ("999.4", "999"),
+        ("999.6", "999.6"),
+        ("1e5", "100,000"),
+    ],
+)
+def test_burn_rates_are_plain_numbers(rate: str, words: str) -> None:
+    """Without exponents, of three digits or more."""
+    assert alerting.burn_text(Fraction(rate)) == words
+
+
+def test_a_bound_of_a_strict_objective_is_a_plain_number() -> None:
+    """At 99.99 % ten thousand is the most that can be."""
+    burn = Burn(Severity.PAGE, Tier.QUICK, "1h", "5m", Fraction(1))
+
+    assert burn.unfit(5 * 365 * DAY_S, Decimal("0.9999")) == (
+        "is a burn rate of 43,800 over 1h: no more than 10,000 can be"
+    )
 
 
 def test_a_silent_policy_has_no_rule() -> None:
@@ -191,5 +272,6 @@ def test_a_burn_is_judged_exactly(
     def burns(bad: int, total: int) -> bool:
         return Fraction(bad, total) / (1 - Fraction(objective)) > factor
 
-    expected = None if not (long[1] and short[1]) else burns(*long) and burns(*short) and long[0] >= least
+    says = [long[0] >= least and burns(*long) if long[1] else None, burns(*short) if short[1] else None]
+    expected = False if False in says else None if None in says else True
     assert alerting.holds(rule, windows(w5m=short, w1h=long), objective) is expected

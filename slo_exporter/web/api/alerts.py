@@ -5,6 +5,7 @@ from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Depends, Query
 
+from slo_exporter.slo.alerting import burn_text
 from slo_exporter.slo.report import AlertReport, BudgetReport, alert_reason
 from slo_exporter.web import wording
 from slo_exporter.web.api import problems
@@ -50,7 +51,7 @@ def _item(report: BudgetReport, alert: AlertReport) -> AlertItem:
         tier=rule.tier,
         active=alert.is_active,
         since=None if alert.since_ns is None else wording.utc(alert.since_ns),
-        frozen=alert.holds is None,
+        frozen=alert.is_frozen,
         long_window=alert.long or None,
         short_window=rule.short or None,
         threshold=None if rule.factor is None else float(rule.factor),
@@ -66,17 +67,15 @@ def _why_not(alert: AlertReport) -> str:
     """One sentence that says why an alert is not active."""
     rule = alert.rule
     if rule.factor is None:
-        return (
-            f"not every event failed in {alert.long}"
-            if alert.long
-            else f"it takes {rule.min_bad_events} events to judge by"
-        )
-    if alert.holds is None:
+        if not alert.long:
+            return f"it takes {rule.min_bad_events} events to judge by"
+        return f"{alert.events - alert.bad_events:,} of {alert.events:,} events were good in {alert.long}"
+    if not alert.events:
         return "there is no event to judge by"
     if alert.bad_events < rule.min_bad_events:
         return f"{alert.bad_events} bad in {rule.long}, it takes {rule.min_bad_events}"
     burns = f"{wording.burn(alert.burn_long)} over {rule.long} and {wording.burn(alert.burn_short)} over {rule.short}"
-    return f"the budget burns at {burns}, {float(rule.factor):.3g} has to be exceeded in both"
+    return f"the budget burns at {burns}, {burn_text(rule.factor)} has to be exceeded in both"
 
 
 def _key(item: AlertItem) -> _Key:

@@ -16,13 +16,15 @@ class AlertItem(Answer):
     severity: Severity
     tier: Tier = Field(
         description="quick and slow: the budget burns faster than a threshold over both windows; "
-        "total: every event failed."
+        "total: hardly any event was good."
     )
     active: bool
     since: datetime | None = Field(description="When it became active; null while it is not.")
-    frozen: bool = Field(description="There is no data to judge by: it stays as it is.")
+    frozen: bool = Field(
+        description="It is active, and not because the counts call for it now: they cannot end it, or have not yet."
+    )
     long_window: str | None = Field(
-        description="Of total failure it is the shortest window with events enough to tell, null without one.",
+        description="Of total failure it is the shortest window that tells, null without one.",
         examples=["1h"],
     )
     short_window: str | None = Field(description="null of total failure.", examples=["5m"])
