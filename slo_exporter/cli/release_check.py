@@ -1,17 +1,21 @@
 """``slo-exporter release-check``: may we release now?"""
 
 import os
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from slo_exporter.cli import output
 from slo_exporter.cli.conventions import ExitCode, json_option, url_option
-from slo_exporter.cli.release_options import burn, ratio, timeout_option, token_option
+from slo_exporter.cli.release_options import burn, ratio, retries_option, timeout_option, token_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from slo_exporter.cli.exchange import Reply
     from slo_exporter.web.api.models_release import ReleaseAnswer
 
 
@@ -38,14 +42,7 @@ if TYPE_CHECKING:
 @click.option("--override", metavar="REASON", help="Allow it all the same, and say why; takes a token.")
 @token_option
 @timeout_option
-@click.option(
-    "--retries",
-    metavar="N",
-    type=click.IntRange(0, 100),
-    default=0,
-    show_default=True,
-    help="How often to ask again, a second later, when no answer comes.",
-)
+@retries_option
 @click.option(
     "--summary",
     metavar="FILE",
@@ -76,12 +73,13 @@ def release_check(  # noqa: PLR0913 - one for each option
     The policy is the one under `release:` in the SLO file; what is said here
     wins over it. With a token the decision is kept under its name.
 
-    Exit code 0: allowed, 1: denied, 3: it cannot be decided.
+    Exit code 0: allowed, 1: denied, 3: it cannot be decided. A denial stays one
+    when it cannot be written; what is allowed then cannot be decided.
     """
-    from slo_exporter.cli import release_decision
-    from slo_exporter.cli.api_client import Api, UnreachableError
+    from slo_exporter.cli import release_answer
+    from slo_exporter.cli.api_client import Api
+    from slo_exporter.cli.exchange import RefusedError, UnreachableError
     from slo_exporter.slo.release import Decision
-    from slo_exporter.web.api.models_release import ReleaseAnswer
 
     if override is not None and token is None:
         raise click.UsageError("--override takes a token: its name is put down; see --token-file")
@@ -95,16 +93,29 @@ def release_check(  # noqa: PLR0913 - one for each option
     ]
     try:
         answer = Api(url, timeout_s=timeout_s, retries=retries, token=token).release_check(asked)
-        release = answer.read_as(ReleaseAnswer)
-    except UnreachableError as error:
-        _tell_no_answer(service, error.message, is_json=as_json)
+        release = release_answer.read(answer, service, slos)
+    except RefusedError as error:
+        _tell_error(f"refused {service}", error.message, is_json=as_json)
         raise
+    except UnreachableError as error:
+        _put_out(Decision.UNDECIDED, None)
+        _tell_error(f"no answer {service}", error.message, is_json=as_json)
+        raise
+    wrong = output.writes(partial(_print, answer, release, as_json=as_json))
+    if wrong is not None:
+        output.complain(f"slo-exporter: cannot write the decision: {wrong}")
+    _tell(release, summary, is_json=as_json)
+    allowed = ExitCode.YES if wrong is None else ExitCode.UNDECIDED
+    return {Decision.ALLOW: allowed, Decision.DENY: ExitCode.NO}.get(release.decision, ExitCode.UNDECIDED)
+
+
+def _print(answer: "Reply", release: "ReleaseAnswer", *, as_json: bool) -> None:
+    from slo_exporter.cli import release_decision
+
     if as_json:
         click.echo(answer.pretty())
     else:
         release_decision.show(release)
-    _tell(release, summary, is_json=as_json)
-    return {Decision.ALLOW: ExitCode.YES, Decision.DENY: ExitCode.NO}.get(release.decision, ExitCode.UNDECIDED)
 
 
 def _tell(release: "ReleaseAnswer", summary: Path | None, *, is_json: bool) -> None:
@@ -117,12 +128,10 @@ def _tell(release: "ReleaseAnswer", summary: Path | None, *, is_json: bool) -> N
     _annotate(release_summary.annotation(release), is_json=is_json)
 
 
-def _tell_no_answer(service: str, message: str, *, is_json: bool) -> None:
+def _tell_error(what: str, message: str, *, is_json: bool) -> None:
     from slo_exporter.cli import release_summary
-    from slo_exporter.slo.release import Decision
 
-    _put_out(Decision.UNDECIDED, None)
-    _annotate(release_summary.command("error", f"release-check: no answer {service}", [message]), is_json=is_json)
+    _annotate(release_summary.command("error", f"release-check: {what}", [message]), is_json=is_json)
 
 
 def _put_out(decision: str, allowed: bool | None) -> None:  # noqa: FBT001 - an answer, not a mode
@@ -138,10 +147,11 @@ def _written(file: Path, write: "Callable[[Path], None]") -> None:
     try:
         write(file)
     except OSError as error:
-        click.echo(f"slo-exporter: cannot write {file}: {error.strerror}", err=True)
+        output.complain(f"slo-exporter: cannot write {file}: {error.strerror}")
 
 
 def _annotate(line: str | None, *, is_json: bool) -> None:
     """GitHub reads both streams; JSON stays JSON."""
-    if line is not None and os.environ.get("GITHUB_ACTIONS") == "true":
-        click.echo(line, err=is_json)
+    if line is not None and output.is_obeyed():
+        with suppress(OSError):
+            click.echo(line, err=is_json)

@@ -1,5 +1,6 @@
 """Options of the commands about releases: how they are written, and what is read."""
 
+import math
 import os
 import re
 from decimal import Decimal
@@ -44,6 +45,13 @@ def token(_context: click.Context, _option: click.Parameter, file: Path | None) 
     return found or None
 
 
+def seconds(_context: click.Context, _option: click.Parameter, number: float) -> float:
+    """Refuse what is no number: it lies within every range."""
+    if math.isnan(number):
+        raise click.BadParameter("nan is no number of seconds")
+    return number
+
+
 token_option = click.option(
     "--token-file",
     "token",
@@ -57,7 +65,16 @@ timeout_option = click.option(
     "timeout_s",
     metavar="SECONDS",
     type=click.FloatRange(0.1, 3600),
+    callback=seconds,
     default=10.0,
     show_default=True,
-    help="How long to wait for an answer.",
+    help="How long to wait for a whole answer.",
+)
+retries_option = click.option(
+    "--retries",
+    metavar="N",
+    type=click.IntRange(0, 100),
+    default=0,
+    show_default=True,
+    help="How often to ask again, a second later, when no answer comes.",
 )

@@ -6,12 +6,13 @@ Names and reasons come from elsewhere: none of them is markup, or a command.
 Source: GitHub Docs, "Workflow commands for GitHub Actions".
 """
 
+import errno
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from slo_exporter.cli import release_decision, release_table, terminal
+from slo_exporter.cli import output, release_decision, release_table, terminal
 from slo_exporter.slo.release import Decision
 from slo_exporter.web import wording
 from slo_exporter.web.api.models import BudgetAnswer
@@ -27,8 +28,7 @@ def append(file: Path, release: ReleaseAnswer) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    with file.open("a", encoding="utf-8") as summary:
-        summary.write("\n".join(_lines(release)) + "\n")
+    _append(file, "\n".join(_lines(release)) + "\n")
 
 
 def write_outputs(file: Path, decision: Decision, allowed: bool | None) -> None:  # noqa: FBT001 - an answer, not a mode
@@ -38,8 +38,15 @@ def write_outputs(file: Path, decision: Decision, allowed: bool | None) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    with file.open("a", encoding="utf-8") as outputs:
-        outputs.write(f"decision={decision}\nallowed={'null' if allowed is None else str(allowed).lower()}\n")
+    _append(file, f"decision={decision}\nallowed={'null' if allowed is None else str(allowed).lower()}\n")
+
+
+def _append(file: Path, text: str) -> None:
+    """To a regular file only: a FIFO would wait for its reader."""
+    if file.exists() and not (file.is_file() or file.is_dir()):
+        raise OSError(errno.EINVAL, "is no regular file")
+    with file.open("a", encoding="utf-8") as end:
+        end.write(text)
 
 
 def annotation(release: ReleaseAnswer) -> str | None:
@@ -53,9 +60,9 @@ def annotation(release: ReleaseAnswer) -> str | None:
 
 
 def command(name: str, title: str, lines: Sequence[str]) -> str:
-    """A workflow command, which is one line whatever it says."""
-    message = "\n".join(map(terminal.plain, lines))
-    return f"::{name} title={_property(terminal.plain(title))}::{_data(message)}"
+    """A workflow command, which is one line, and one command, whatever it says."""
+    message = "\n".join(output.no_command(terminal.plain(line)) for line in lines)
+    return f"::{name} title={_property(output.no_command(terminal.plain(title)))}::{_data(message)}"
 
 
 def _data(text: str) -> str:

@@ -140,7 +140,8 @@ def _show_one(api: "Api", service: str, slo: str, *, as_json: bool) -> None:
 
 def _show_all(api: "Api", service: str | None, *, as_json: bool) -> None:
     from slo_exporter.cli import tables
-    from slo_exporter.cli.api_client import RefusedError, joined
+    from slo_exporter.cli.api_client import joined
+    from slo_exporter.cli.exchange import RefusedError
     from slo_exporter.web.api.models import SloList
 
     pages = list(api.slos(service))

@@ -2,7 +2,7 @@
 Printing on a terminal or into a pipe.
 
 A pipe gets no colour and no broken line. Names come from whoever sends spans:
-what a terminal would obey is not printed.
+what a terminal, or GitHub Actions, would obey is not printed.
 """
 
 import json
@@ -13,6 +13,8 @@ import click
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.table import Table
+
+from slo_exporter.cli import output
 
 _PIPE_COLUMNS: Final = 240
 _ANY_WIDTH: Final = 1_000
@@ -34,7 +36,7 @@ def show(on: Console, *parts: RenderableType) -> None:
     # Cells are padded to their width; the last one of a line need not be.
     for line in captured.get().splitlines():
         # Not console.print: at a closed pipe rich exits with 1, and that means no.
-        click.echo(line.rstrip(), color=True)
+        click.echo(output.no_command(line.rstrip()), color=True)
 
 
 def plain(text: str) -> str:
@@ -43,8 +45,10 @@ def plain(text: str) -> str:
 
 
 def json_text(answer: object) -> str:
-    """Make indented JSON text in which whatever a terminal might obey is escaped."""
+    """Make indented JSON text in which whatever a terminal, or GitHub Actions, might obey is escaped."""
     text = json.dumps(answer, indent=2, ensure_ascii=False)
+    if output.is_obeyed():  # only a text can hold it, and no line begins with a colon
+        text = text.replace(output.OLD_COMMAND, "#\\u0023[")
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 

@@ -7,6 +7,7 @@ Changed only after a commit, rebuilt at start to the same numbers.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from slo_exporter.slo.report import BudgetReport, alert_reports, reason_of, stat
 from slo_exporter.slo.timeline import Timeline
 from slo_exporter.slo.uptime import Uptime
 from slo_exporter.slo.windows import BURN_WINDOWS, Range, range_of
+
+_AHEAD_NS: Final = 60 * 10**9
+"""So far ahead of our clock an event may end (docs/laws.md, law 3): else the clock was set back meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +195,7 @@ class Ledger:
     ) -> BudgetReport:
         slo, own = self.slos[row], counts["window"]
         burn_rates = {text: budget.burn_rate(c, slo.objective) for text, c in counts.items()}
-        alerts = alert_reports(slo, self._alert_rules[row], counts, burn_rates, active)
+        alerts = alert_reports(slo, self._alert_rules[row], counts, burn_rates, active, now_ns)
         alerting = [alert for alert in alerts if alert.is_active]
         state = state_of(own, slo.objective, coverage, is_burning=bool(alerting))
         spent = budget.budget(own, slo.objective)
@@ -207,12 +211,19 @@ class Ledger:
             exhausts_in_seconds=budget.exhausts_in_seconds(spent.remaining_ratio, burn_rates["1h"], slo.window.seconds),
             coverage_ratio=coverage,
             as_of_ns=min(now_ns, until_ns or now_ns),
-            data_age_seconds=None if newest == MISSING else max(0, now_ns - newest) / 1e9,
+            data_age_seconds=_age_seconds(newest, now_ns),
             state=state,
             reason=reason_of(state, slo, own, coverage, alerting),
             bad_events={text: c.bad for text, c in counts.items()},
             alerts=alerts,
         )
+
+
+def _age_seconds(newest_ns: int, now_ns: int) -> float | None:
+    """None without an event, and where the newest one cannot be told: it ends further ahead than it may."""
+    if newest_ns == MISSING or newest_ns > now_ns + _AHEAD_NS:
+        return None
+    return max(0, now_ns - newest_ns) / 1e9
 
 
 def counts_of(rows: Ints) -> list[Counts]:

@@ -208,7 +208,7 @@ def _findings(report: BudgetReport, policy: ReleasePolicy) -> Iterator[tuple[Cod
         yield from _burning(report, policy.max_burn_1h)
     yield from _alerts(report)
     if report.is_stale:
-        yield Code.STALE, f"the newest event is {_age(report)}"
+        yield Code.STALE, f"the newest event {_age(report)}"
     if report.coverage_ratio is None or report.coverage_ratio < LEAST_COVERAGE:
         coverage = share(report.coverage_ratio or 0)
         yield Code.INSUFFICIENT_DATA, f"coverage is {coverage}, {LEAST_COVERAGE:.0%} is needed"
@@ -258,5 +258,5 @@ def _above(number: float, limit: float) -> str:
 
 def _age(report: BudgetReport) -> str:
     if report.data_age_seconds is None:
-        return "of unknown age"
-    return f"{report.data_age_seconds:.0f} s old, more than {report.slo.max_data_age_ns / 1e9:.0f} s"
+        return "ends after now: was the clock set back?"
+    return f"is {report.data_age_seconds:.0f} s old, more than {report.slo.max_data_age_ns / 1e9:.0f} s"

@@ -1,10 +1,10 @@
 """
 What releases cost: the budget that was spent in the day after each.
 
-A cost is told over slices as wide as they are by now (docs/laws.md, law 4), so
-it comes with its range. It has no number where slices of it are kept no more,
-where the SLO was not counted yet, and where nothing came: none of them is a
-release that cost nothing.
+A cost is told over slices as wide as they are by now (docs/laws.md, law 4), all
+those that the day touches, so it comes with its range. It has no number where
+slices of it are kept no more, where the SLO was not counted yet, and where
+nothing came: none of them is a release that cost nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,11 +58,15 @@ class Cost:
 
     slo: Slo
     span: Range
-    """The day after it, or what has passed of it: slices that were kept when this was told."""
+    """The day after it, or what has passed of it: all slices that it touches, as wide as they are by now."""
     counts: Counts | None
     """In that range; None where it is not kept, or was not counted."""
     spent_ratio: float | None
-    """Bad events of the range over those that the compliance window ending with it allows."""
+    """
+    Bad events of the range over those that the compliance window ending with it allows.
+
+    A window shorter than the day is no measure of it: then the day's own events allow.
+    """
     before_ratio: float | None
     """The same of the day before the release."""
     is_complete: bool
@@ -86,7 +90,7 @@ def costs(ledger: Ledger, rows: Sequence[int], release: Release, now_ns: int) ->
     Args:
         ledger: where the counts are.
         rows: which SLOs.
-        release: not in the future.
+        release: nothing is charged to one that is still to come.
         now_ns: decides how wide slices are by now, and whether the day is over.
     """
     kept_ns = max(now_ns, ledger.timeline.folded_ns)
@@ -135,12 +139,12 @@ def expected(past: Iterable[Sequence[Cost]]) -> tuple[Expected, ...]:
 
 
 def _days(at_ns: int, now_ns: int, kept_ns: int) -> tuple[Range, Range]:
-    """The day before and the day after an instant; each edge is that of the slice it falls into."""
+    """The day before and the day after an instant, in whole slices: one that both touch is of the day after."""
     at_s = at_ns // SLICE_NS * SLICE_S
-    end_s = min(at_s + COSTED_S, now_ns // SLICE_NS * SLICE_S + SLICE_S)
-    # Down, not to the nearest: what fails in the first minutes is the release's.
-    first, middle, last = (cell_of(edge, kept_ns).start for edge in (at_s - COSTED_S, at_s, end_s))
-    return Range(first, middle), Range(middle, max(middle, last))
+    end_s = min(-(-at_ns // SLICE_NS) * SLICE_S + COSTED_S, now_ns // SLICE_NS * SLICE_S + SLICE_S)
+    # Outwards: what fails in the first minutes, or in the last, is the release's however wide slices are by now.
+    first, middle = (cell_of(edge, kept_ns).start for edge in (at_s - COSTED_S, at_s))
+    return Range(first, middle), Range(middle, max(middle, cell_of(end_s - SLICE_S, kept_ns).end))
 
 
 class _Spending:
@@ -161,7 +165,7 @@ class _Spending:
         return self._spent[row] if is_kept and self._ledger.started_ns[row] <= self._since_ns else None
 
     def ratio(self, row: int) -> float | None:
-        """Bad events over those that the window ending with the range allows."""
+        """Bad events over those that the window ending with the range allows; it holds the range."""
         counts = self.counts(row)
         own = self._window(row) if counts is not None and counts.total else None
         if counts is None or own is None:
@@ -170,10 +174,14 @@ class _Spending:
         return whole * counts.bad / ((whole - required) * own.total)
 
     def _window(self, row: int) -> Counts | None:
-        """Counts of the compliance window; None without any, and where slices of it were forgotten."""
-        seconds = self._ledger.slos[row].window.seconds
+        """
+        Counts of the compliance window, or of a day where it is shorter.
+
+        None without any, and where slices of it were forgotten.
+        """
+        seconds = max(self._ledger.slos[row].window.seconds, COSTED_S)
         asked_s = range_of(seconds, self._span.end * _SECOND_NS - 1).start
-        start_s = cell_of(asked_s, self._kept_ns).start
+        start_s = min(cell_of(asked_s, self._kept_ns).start, self._span.start)
         began_s = max(start_s, self._ledger.started_ns[row] // SLICE_NS * SLICE_S)
         if began_s < self._ledger.timeline.kept_from_s:
             return None

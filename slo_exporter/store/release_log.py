@@ -22,10 +22,12 @@ from slo_exporter.store import declarations
 from slo_exporter.store.declarations import Audit, stored
 from slo_exporter.store.schema import DECISIONS, RELEASES
 
-MOST_OF_A_SERVICE: Final = 100
-"""Releases of one service in memory; a release an hour is four days."""
 MOST_RELEASES: Final = 1000
 """Releases in memory."""
+FIRST_OF_A_SERVICE: Final = 10
+"""So many of each service, the newest, have room before others: the next release is judged by them."""
+TOLD_LAST: Final = 100
+"""So many have room whenever they went out: whoever told one finds it."""
 MOST_DECISIONS: Final = 500
 """Decisions in memory."""
 MOST_BYTES: Final = 8 * 2**20
@@ -109,7 +111,7 @@ class ReleaseLog:
         Keep a release, whatever its id says; a version of a service goes out once at an instant.
 
         Returns:
-            The release as it is kept, and whether it is new.
+            The release as SQL keeps it, and whether it is new.
 
         Raises:
             UnavailableError: it may have been written; only `Store.load` tells.
@@ -118,19 +120,19 @@ class ReleaseLog:
             known = connection.execute(_same(release)).first()
             if known is None:
                 values = {name: value for name, value in _values(release).items() if name != "id"}
-                made = connection.execute(sa.insert(RELEASES).values(values).returning(RELEASES.c.id))
-                kept = replace(release, id=int(made.scalar_one()))
+                made = connection.execute(sa.insert(RELEASES).values(values).returning(*RELEASES.c))
+                kept = _release(made.one())
                 declarations.write(connection, [audit])
             else:
                 kept = _release(known)
-        if known is None:
+        if kept.id not in self._held.releases:  # it may have been told long ago, and again
             held = sorted([kept, *self._held.releases.values()], key=lambda one: one.order, reverse=True)
-            self._held = replace(self._held, releases=_bounded(held))
+            self._held = replace(self._held, releases=_bounded(held, kept))
         return kept, known is None
 
     def add_decision(self, made: DecisionMade, audit: Audit) -> DecisionMade:
         """
-        Keep a decision, whatever its id says; the decision as it is kept.
+        Keep a decision, whatever its id says; the decision as SQL keeps it.
 
         Raises:
             UnavailableError: it may have been written; only `Store.load` tells.
@@ -144,8 +146,8 @@ class ReleaseLog:
             "answer": stored(made.answer),
         }
         with self._writing() as connection:
-            found = connection.execute(sa.insert(DECISIONS).values(values).returning(DECISIONS.c.id))
-            kept = replace(made, id=int(found.scalar_one()))
+            found = connection.execute(sa.insert(DECISIONS).values(values).returning(*DECISIONS.c))
+            kept = _decision(found.one())
             declarations.write(connection, [audit])
         packed = [_Packed.of(kept), *self._held.decisions.values()]
         self._held = replace(self._held, decisions=_within(packed))
@@ -158,13 +160,15 @@ def read(connection: sa.Connection) -> Held:
 
 
 def _releases(connection: sa.Connection) -> Iterator[Release]:
-    """The newest of each service, all in order."""
+    """At least those that are held, the newest first; `_bounded` chooses among them."""
     newest = (RELEASES.c.at_ns.desc(), RELEASES.c.id.desc())
     place = sa.func.row_number().over(partition_by=RELEASES.c.service, order_by=newest).label("place")
-    ranked = sa.select(RELEASES, place).subquery()
-    wanted = sa.select(ranked).where(ranked.c.place <= MOST_OF_A_SERVICE)
-    ordered = wanted.order_by(ranked.c.at_ns.desc(), ranked.c.id.desc()).limit(MOST_RELEASES)
-    return map(_release, connection.execute(ordered))
+    ranked = sa.select(RELEASES.c.id, place).subquery()
+    first = sa.select(ranked.c.id).where(ranked.c.place <= FIRST_OF_A_SERVICE)
+    told = sa.select(RELEASES.c.id).order_by(RELEASES.c.id.desc()).limit(TOLD_LAST)
+    others = sa.select(RELEASES.c.id).order_by(*newest).limit(MOST_RELEASES)
+    is_wanted = sa.or_(*(RELEASES.c.id.in_(numbers) for numbers in (first, told, others)))
+    return map(_release, connection.execute(sa.select(RELEASES).where(is_wanted).order_by(*newest)))
 
 
 def _decisions(connection: sa.Connection) -> Iterator[_Packed]:
@@ -172,28 +176,21 @@ def _decisions(connection: sa.Connection) -> Iterator[_Packed]:
     ids = sa.select(DECISIONS.c.id).order_by(DECISIONS.c.id.desc()).limit(MOST_DECISIONS)
     for number in connection.execute(ids).scalars().all():
         row = connection.execute(sa.select(DECISIONS).where(DECISIONS.c.id == number)).one()
-        yield _Packed.of(
-            DecisionMade(
-                id=row.id,
-                at_ns=row.at_ns,
-                who=row.who,
-                service=row.service,
-                decision=Decision(row.decision),
-                override=row.override,
-                answer=row.answer,
-            )
-        )
+        yield _Packed.of(_decision(row))
 
 
-def _bounded(releases: Sequence[Release]) -> Mapping[int, Release]:
-    """By id those that are held, of *releases* with the newest first."""
-    held: dict[int, Release] = {}
+def _bounded(releases: Sequence[Release], *just_told: Release) -> Mapping[int, Release]:
+    """By id those that are held, of *releases* with the newest first: told last, first of a service, newest."""
+    told = {one.id for one in just_told}.union(sorted((one.id for one in releases), reverse=True)[:TOLD_LAST])
     seen: defaultdict[str, int] = defaultdict(int)
-    for one in releases:
+    places = []
+    for place, one in enumerate(releases):
         seen[one.service] += 1
-        if seen[one.service] <= MOST_OF_A_SERVICE and len(held) < MOST_RELEASES:
-            held[one.id] = one
-    return MappingProxyType(held)
+        # The second of any service stands behind the first of every other.
+        turn = 0 if one.id in told else min(seen[one.service], FIRST_OF_A_SERVICE + 1)
+        places.append((turn, place))
+    held = sorted(place for _, place in sorted(places)[:MOST_RELEASES])
+    return MappingProxyType({releases[place].id: releases[place] for place in held})
 
 
 def _within(decisions: "Sequence[_Packed] | Iterator[_Packed]") -> Mapping[int, _Packed]:
@@ -224,6 +221,12 @@ def _values(release: Release) -> Mapping[str, int | str]:
         "who": stored(release.who),
         "note": stored(release.note),
     }
+
+
+def _decision(row: "sa.Row[tuple[object, ...]]") -> DecisionMade:
+    values = row._mapping  # noqa: SLF001 - SQLAlchemy's own name for a row as a mapping
+    made = {name: values[name] for name in DecisionMade.__dataclass_fields__}
+    return DecisionMade(**{**made, "decision": Decision(made["decision"])})
 
 
 def _release(row: "sa.Row[tuple[object, ...]]") -> Release:

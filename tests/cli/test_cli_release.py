@@ -3,15 +3,20 @@
 import json
 
 import pytest
+from boards import NOW_NS
 from chat import Serve, Server, app, board, release, writing
+from starlette.types import Message, Receive, Scope, Send
 
+from slo_exporter.cli import api_client
 from slo_exporter.cli.main import main
+from slo_exporter.clock import SystemClock
 
 
 @pytest.fixture(autouse=True)
 def token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The token of ci."""
+    """The token of ci, whose clock is the server's."""
     monkeypatch.setenv("SLO_EXPORTER_TOKEN", "ci-secret")
+    monkeypatch.setattr(SystemClock, "now_ns", lambda _: NOW_NS)
 
 
 def test_a_version_goes_out(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,6 +34,30 @@ def test_a_version_goes_out(serve: Serve, capsys: pytest.CaptureFixture[str]) ->
         ("v1.2.0", "canary", "ci"),
         ("v1.1.0", "", "ci"),
     ]
+
+
+def test_a_release_that_is_told_again_is_one(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """When it went out is said by whoever tells: an answer that was lost is asked for again."""
+    monkeypatch.setattr(api_client, "PAUSE_S", 0)
+    shown = board("latency")
+    answering, lost = writing(shown), 2
+
+    async def deaf(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal lost
+        lost -= 1
+
+        async def hear(message: Message) -> None:
+            if lost < 0:
+                await send(message)
+
+        await answering(scope, receive, hear)
+
+    server = serve(deaf)
+    assert main(["release", "chat", "v1", "--retries=2", "--timeout=5"]) == 0
+    assert (len(server.asked), len(shown.released)) == (3, 1)
+    assert capsys.readouterr().out == "release 1: chat v1 at 2026-11-30 12:00:03 UTC\n"
 
 
 def test_json_is_the_release(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:

@@ -168,10 +168,10 @@ def test_alerts_and_the_expected_cost_are_shown(serve: Serve, capsys: pytest.Cap
     assert main(["release-check", "chat", "--slo=latency"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "deny  chat"
-    assert lines[1].startswith("  latency  alert active  denies  the budget burns at ")
+    assert lines[1].startswith("  latency  alert active  denies  a page alert (quick) is active: ")
     assert lines[3] == "active alerts"
-    assert lines[4].startswith("  latency  page quick   since 2026-11-30 12:00:03 UTC  the budget burns at ")
-    assert lines[5].startswith("  latency  ticket slow  since 2026-11-30 12:00:03 UTC  the budget burns at ")
+    assert lines[4].startswith("  latency  page quick   since 2026-11-30 12:00:03 UTC  a page alert (quick) ")
+    assert lines[5].startswith("  latency  ticket slow  since 2026-11-30 12:00:03 UTC  a ticket alert (slow) ")
     assert lines[7:9] == ["expected cost", "  latency  1.0% of the budget, at most 1.0%, by 1 release"]
     assert lines[10].startswith("SLO ")
 

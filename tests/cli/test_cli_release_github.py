@@ -1,12 +1,15 @@
 """`slo-exporter release-check` in GitHub Actions: summary, outputs, annotation."""
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from boards import LedgerBoard
 from builders import slo
 from chat import Serve, Server, app, board, release, writing
+from starlette.responses import Response
 
 from slo_exporter.cli.main import main
 
@@ -75,14 +78,14 @@ def test_what_people_write_is_no_markup_and_no_command(
     serve(writing(LedgerBoard([slo(service="A|B")], [(9, 91, 0)])))
     monkeypatch.setenv("SLO_EXPORTER_TOKEN", "ci-secret")
 
-    assert main(["release-check", "A|B", "--override", "100% <b>[x](y)</b> | `z`, a:b\n::error::no"]) == 0
+    assert main(["release-check", "A|B", "--override", "100% <b>[x](y)</b> | `z`, a:b ::error::no"]) == 0
 
     summary = (actions / "summary.md").read_text()
     assert summary.startswith("### release-check: overridden A\\|B\n")
-    assert r"ci allows it: 100% &lt;b&gt;\[x\]\(y\)&lt;/b&gt; \| \`z\`, a:b?::error::no |" in summary
+    assert r"ci allows it: 100% &lt;b&gt;\[x\]\(y\)&lt;/b&gt; \| \`z\`, a:b ::error::no |" in summary
     annotation = capsys.readouterr().out.splitlines()[-1]
     assert annotation.startswith("::warning title=release-check%3A overridden A|B::latency: 91 bad events")
-    assert annotation.endswith("%0AA|B: ci allows it: 100%25 <b>[x](y)</b> | `z`, a:b?::error::no")
+    assert annotation.endswith("%0AA|B: ci allows it: 100%25 <b>[x](y)</b> | `z`, a:b ::error::no")
 
 
 def test_an_allowance_is_told_without_an_annotation(
@@ -127,6 +130,95 @@ def test_a_file_that_cannot_be_written_changes_no_decision(
     assert main(["release-check", "chat", "--summary", str(actions)]) == 0
 
     assert capsys.readouterr().err == f"slo-exporter: cannot write {actions}: Is a directory\n"
+
+
+@pytest.mark.parametrize("kind", ["a FIFO", "a FIFO that is read", "a device"])
+def test_only_a_file_is_appended_to(
+    actions: Path, serve: Serve, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A FIFO would hold the decision back until somebody reads it."""
+    serve(app(board("latency")))
+    pipe = actions / "pipe" if "FIFO" in kind else Path("/dev/null")
+    reader = None
+    if "FIFO" in kind:
+        os.mkfifo(pipe)
+    if kind.endswith("read"):
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.setenv(name, str(pipe))
+
+    assert main(["release-check", "chat"]) == 0
+
+    assert capsys.readouterr().err == f"slo-exporter: cannot write {pipe}: is no regular file\n" * 2
+    if reader is not None:
+        os.close(reader)
+
+
+def test_a_question_that_is_wrong_is_an_error_beside_the_workflow(
+    actions: Path, serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It decides nothing, so there is no output."""
+    serve(app(board("latency")))
+
+    assert main(["release-check", "nope"]) == 2
+
+    assert capsys.readouterr().out == (
+        "::error title=release-check%3A refused nope::service 'nope' has no SLO; /api/v1/slos lists what there is\n"
+    )
+    assert not (actions / "outputs").exists()
+
+
+EVIL = "::error::e ##[error]e " + "x" * 230 + " ::stop-commands::t ##[stop]"
+"""Long enough to be folded, so that some line begins with a command."""
+
+
+@pytest.mark.usefixtures("actions")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["release-check", EVIL],
+        ["release-check", EVIL, "--json"],
+        ["status"],
+        ["status", "--json"],
+        ["status", f"{EVIL}/latency"],
+        ["status", "--releases"],
+        ["release-check", "nope"],
+    ],
+)
+@pytest.mark.parametrize("columns", ["20", "60", "240"])
+def test_no_line_that_the_server_says_is_a_command(
+    serve: Serve,
+    command: list[str],
+    columns: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """However it is folded: GitHub obeys whatever line begins with two colons, and an older form anywhere."""
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = LedgerBoard([slo(service=EVIL)], [(9, 91, 0)], warned={EVIL: (EVIL,)})
+    shown.released = [replace(release(0.1, EVIL), service=EVIL, who="::add-mask::x")]
+    serve(app(shown))
+
+    main(command)
+
+    printed = capsys.readouterr()
+    lines = (printed.out + printed.err).splitlines()
+    ours = [line for line in lines if line.startswith("::error title=release-check%3A ")]
+    assert len(ours) == (command[0] == "release-check")
+    assert [line for line in lines if line not in ours and (line.strip().startswith("::") or "##[" in line)] == []
+    assert "##[" not in "".join(ours)
+    if "--json" in command:
+        assert EVIL in json.dumps(json.loads(printed.out))
+
+
+def test_a_refusal_is_no_command(actions: Path, serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor is the reason that a server gives in its first line."""
+    problem = {"Content-Type": "application/problem+json"}
+    serve(Response(json.dumps({"detail": "\n::error::e ##[error]e"}), 404, problem))
+
+    assert main(["status"]) == 2
+    assert capsys.readouterr().err == "Error: ?::error::e ## [error]e\n"
+    assert list(actions.iterdir()) == []
 
 
 def test_elsewhere_nothing_is_annotated(chat: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

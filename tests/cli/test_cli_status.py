@@ -210,7 +210,7 @@ def test_a_host_that_is_no_name_exits_3(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_url_that_is_none_exits_2(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Only HTTP is spoken."""
     assert main(["status", "--url", url]) == 2
-    assert "write for example http://127.0.0.1:9874" in capsys.readouterr().err
+    assert "is no URL of a server; write for example http://127.0.0.1:9874" in capsys.readouterr().err
 
 
 def test_a_server_that_is_starting_exits_3_with_its_words(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,6 +134,16 @@ def test_data_age_is_that_of_the_newest_counted_event(make_slo: Callable) -> Non
     assert [report.is_stale for report in (busy, idle, ahead)] == [False, True, False]
 
 
+@pytest.mark.parametrize(("ahead_ns", "age_s"), [(60 * S, 0.0), (60 * S + 1, None)])
+def test_a_clock_that_was_set_back_tells_no_age(make_slo: Callable, ahead_ns: int, age_s: float | None) -> None:
+    """An event further ahead than any may be was counted by another clock: what is fresh cannot be told."""
+    ledger = _ledger([make_slo()])
+    _add(ledger, NOW_S - 103, (1, 1, 0))
+    ledger.newest_ns[0] = NOW_NS + ahead_ns
+    (report,) = ledger.reports(NOW_NS)
+    assert (report.data_age_seconds, report.is_stale) == (age_s, age_s is None)
+
+
 @pytest.mark.parametrize(("age_ns", "stale"), [(900 * S - 1, False), (900 * S, False), (900 * S + 1, True)])
 def test_data_is_stale_beyond_its_greatest_age(make_slo: Callable, age_ns: int, stale: bool) -> None:  # noqa: FBT001 - a table
     """Exactly as old as allowed is fresh."""

@@ -1,6 +1,7 @@
 """What releases cost: the day after each, over slices as wide as they are by then."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from builders import NOON_NS, slo
@@ -100,8 +101,59 @@ def test_a_wide_slice_that_began_before_is_the_releases() -> None:
 
     found = cost(ledger, at)
 
-    assert (found.span.start, found.span.end) == (NOON - 20 * DAY, NOON - 19 * DAY)
+    assert (found.span.start, found.span.end) == (NOON - 20 * DAY, NOON - 19 * DAY + 2 * HOUR)
     assert found.counts == Counts(50, 100)
+
+
+def test_a_complete_cost_keeps_its_last_hour() -> None:
+    """Slices get wider, and the last one that the day touches stays in it."""
+    ledger = book(MONTH)
+    at = NOON - 20 * DAY + HOUR + 605
+    count(ledger, at + DAY - 5, (50, 50))
+    before = cost(ledger, at, at + DAY)
+    ledger.timeline.fold(NOON_NS)
+
+    assert before.counts == cost(ledger, at).counts == Counts(50, 100)
+
+
+def test_a_release_between_two_slices_is_charged_with_both() -> None:
+    """Of the one in which its day ends too."""
+    ledger = book(MONTH)
+    count(ledger, NOON - DAY, (90, 10))
+    count(ledger, NOON, (0, 7))
+    moved = replace(release(NOON - DAY), at_ns=(NOON - DAY) * SECOND_NS + 1)
+
+    found = costs(ledger, [0], moved, NOON_NS + 60 * SECOND_NS)[0]
+
+    assert (found.span, found.counts) == (Range(NOON - DAY, NOON + SLICE_S), Counts(90, 107))
+
+
+def test_a_release_that_a_fast_clock_told_costs_nothing_yet() -> None:
+    """Its range is empty until it is there."""
+    ledger = book(MONTH)
+    count(ledger, NOON - HOUR, (90, 10))
+    found = cost(ledger, NOON + 30)
+    assert (found.counts, found.spent_ratio, found.is_complete) == (Counts(0, 0), None, False)
+
+
+def test_a_short_window_is_charged_over_the_day() -> None:
+    """What an hour allows is no measure of what a day spent."""
+    ledger = book(slo(window="1h"))
+    at = NOON - 2 * DAY
+    count(ledger, at, (960, 40))
+    count(ledger, at + 23 * HOUR + 1800, (1000, 0))
+
+    assert cost(ledger, at).spent_ratio == 40 / 20
+
+
+def test_a_day_that_was_widened_lies_within_its_window() -> None:
+    """A window of a day holds every slice that the bad events are from."""
+    ledger = book(slo(window="1d"))
+    at = NOON - 20 * DAY + HOUR + 600
+    count(ledger, at - 30, (50, 50))
+    ledger.timeline.fold(NOON_NS)
+
+    assert cost(ledger, at).spent_ratio == 50
 
 
 def test_nothing_counted_is_not_nothing_spent() -> None:
@@ -191,6 +243,8 @@ def test_a_cost_is_what_its_range_says(events: Sequence[tuple[int, int, int]], a
 
     assert found.counts == within(found.span.start, found.span.end)
     assert found.span.start <= NOON - ago < found.span.start + 7200
+    end = min(NOON - ago + DAY, NOON + SLICE_S)
+    assert found.span.end - 7200 < end <= found.span.end
     if found.spent_ratio is None:
         assert found.counts.total == 0
     else:

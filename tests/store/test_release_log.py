@@ -113,6 +113,9 @@ def test_what_was_just_told_is_there(books: Books, monkeypatch: pytest.MonkeyPat
         assert [one.version for one in log.releases("chat")] == ["v3", "v2", "old"]
     _release(books, replace(RELEASE, version="v4", at_ns=NOON_NS + 4))
     assert [one.version for one in books.store.releases.releases()] == ["v4", "v3", "v2"]
+    assert _release(books, replace(RELEASE, version="old", at_ns=NOON_NS - DAY_NS)) == (old, False)
+    assert books.store.releases.release(old.id) == old
+    assert [one.version for one in books.store.releases.releases()] == ["v4", "v3", "old"]
 
 
 def test_memory_holds_so_many_answers(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:

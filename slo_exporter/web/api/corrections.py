@@ -89,7 +89,7 @@ async def list_corrections(
     openapi_extra=bodies.described(CorrectionQuestion.model_json_schema()),
     responses={
         201: {"description": "Made: the events of the range are excluded, those that come later included."},
-        **problems.described(401, 403, 404, 413, 422, 500, 503),
+        **problems.described(401, 403, 404, 408, 413, 422, 500, 503),
     },
 )
 async def post_correction(

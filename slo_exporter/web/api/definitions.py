@@ -55,7 +55,7 @@ _ENTRY: Final[dict[str, Any]] = {
     responses={
         200: {"description": "It was there, and is defined so now."},
         201: {"description": "It is new.", "model": models.SloAnswer},
-        **problems.described(401, 403, 404, 409, 413, 422, 500, 503),
+        **problems.described(401, 403, 404, 408, 409, 413, 422, 500, 503),
     },
 )
 async def put_slo(

@@ -78,7 +78,7 @@ async def require_writer(
     """
     if sources.editor is None or not sources.tokens:
         raise HTTPException(403, _NO_WRITES)
-    if credentials is None:
+    if credentials is None or not credentials.credentials:
         raise _unauthorized("a write needs a token: send the header Authorization: Bearer TOKEN", "Bearer")
     name = sources.tokens.name_of(credentials.credentials)
     if name is None:
@@ -91,15 +91,18 @@ def _unauthorized(detail: str, challenge: str) -> HTTPException:
 
 
 async def _writer_if_named(
-    sources: FromSources, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
+    request: Request,
+    sources: FromSources,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)],
 ) -> Writer | None:
     """
-    Whose token it is; None without one.
+    Whose token it is; None where the request has no Authorization at all.
 
     Raises:
-        HTTPException: as `require_writer` does, for a token that is not known.
+        HTTPException: as `require_writer` does, for a token that is not known, and for a header without a token:
+            whoever sends one means to be known.
     """
-    return None if credentials is None else await require_writer(sources, credentials)
+    return await require_writer(sources, credentials) if "authorization" in request.headers else None
 
 
 FromWriterIfNamed = Annotated[Writer | None, Depends(_writer_if_named)]

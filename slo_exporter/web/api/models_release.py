@@ -15,7 +15,8 @@ Spent = Annotated[
     float | None,
     Field(
         description="Bad events of the day after the release over those that the compliance window ending with that "
-        "day allows; null where nothing was counted, or is not kept any more."
+        "day allows, or the day itself where the window is shorter; null where nothing was counted, or is not kept any "
+        "more."
     ),
 ]
 Before = Annotated[float | None, Field(description="The same of the day before the release.")]

@@ -37,6 +37,7 @@ _MEANINGS: Final = {
     401: "The write token is missing or unknown.",
     403: "No write token is configured, so nobody may write.",
     409: "A file defines the SLO; only the file changes it.",
+    408: "The body was not there within 30 s; the connection is closed.",
     413: "The body is too large.",
     404: "There is none of that name.",
     422: "A parameter or the body is missing or wrong.",

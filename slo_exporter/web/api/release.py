@@ -5,12 +5,11 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
-from slo_exporter.config import values
 from slo_exporter.slo import release, releases
 from slo_exporter.slo.policy import OnNoData
 from slo_exporter.slo.release import Asked, Decision, DecisionMade, Override, ReleaseCheck
 from slo_exporter.slo.releases import Expected
-from slo_exporter.web.api import answers_release, bodies, problems
+from slo_exporter.web.api import answers_release, bodies, lines, problems
 from slo_exporter.web.api.definitions import refusals
 from slo_exporter.web.api.dependencies import (
     FromSources,
@@ -91,7 +90,7 @@ async def release_check(  # noqa: PLR0913 - one for each parameter
 @router.post(
     "/release-check",
     response_model=ReleaseAnswer,
-    responses={**_RESPONSES, **problems.described(401, 403, 413)},
+    responses={**_RESPONSES, **problems.described(401, 403, 408, 413)},
     # It may be left out.
     openapi_extra={"security": [{}]},
 )
@@ -110,7 +109,7 @@ async def post_release_check(  # noqa: PLR0913 - one for each parameter
 ) -> Response:
     """Decide as GET does. With a write token the decision is kept under its name. The body is of no account."""
     wanted = None if override is None else await _override(sources, writer, override)
-    await bodies.read(request)
+    await bodies.skip(request)
     now_ns = sources.clock.now_ns()
     reports = reports_of(sources, service, slo or (), now_ns)
     check = release.check(reports, _asked(min_remaining, max_burn_1h, on_no_data), wanted)
@@ -139,7 +138,7 @@ async def _override(sources: Sources, writer: Writer | None, why: str) -> Overri
     """
     named = writer or await require_writer(sources, None)
     try:
-        return Override(named.name, values.text(why).strip())
+        return Override(named.name, lines.line(why.strip()))
     except ValueError as error:
         raise HTTPException(422, f"override: {error}; write why") from None
 

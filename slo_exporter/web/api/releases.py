@@ -7,6 +7,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
+from slo_exporter.clock import SECOND_NS
 from slo_exporter.config import json_text, sentences, values
 from slo_exporter.config.errors import ConfigError
 from slo_exporter.slo.releases import Release
@@ -22,11 +23,14 @@ from slo_exporter.web.api.dependencies import (
     require_loaded,
     require_writer,
 )
+from slo_exporter.web.api.lines import line
 
 MOST_ITEMS: Final = 100
 """Most releases on one page: each is charged to every SLO of its service."""
 _SHOWN_NS: Final = 1000
 """Answers show times to the microsecond."""
+_AHEAD_NS: Final = 60 * SECOND_NS
+"""So much faster than ours may the clock of whoever tells be; spans may be as far ahead (docs/laws.md, law 3)."""
 LONGEST_VERSION: Final = 128
 """As long as a label may be."""
 
@@ -43,21 +47,14 @@ writing = APIRouter(
 
 
 def _version(plain: object) -> str:
-    version = _line(plain)
+    version = line(plain)
     if len(version) > LONGEST_VERSION:
         raise ValueError(f"is longer than {LONGEST_VERSION} characters")
     return version
 
 
-def _line(plain: object) -> str:
-    text = values.text(plain)
-    if not text.isprintable():
-        raise ValueError("holds a character that cannot be printed")
-    return text
-
-
 def _note(plain: object) -> str:
-    return "" if plain == "" else _line(plain)
+    return "" if plain == "" else line(plain)
 
 
 def _instant(plain: object) -> int:
@@ -75,7 +72,7 @@ class ReleaseQuestion(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    service: Annotated[str, PlainValidator(_line, json_schema_input_type=_Line)] = Field(
+    service: Annotated[str, PlainValidator(line, json_schema_input_type=_Line)] = Field(
         description="Whose it is; it has an SLO."
     )
     version: Annotated[str, PlainValidator(_version, json_schema_input_type=_Version)] = Field(
@@ -84,8 +81,8 @@ class ReleaseQuestion(BaseModel):
     at_ns: Annotated[int | None, PlainValidator(_instant, json_schema_input_type=datetime)] = Field(
         None,
         alias="at",
-        description="When it went out: RFC 3339 with a zone, not in the future, not before the retention. "
-        "Without it, now.",
+        description="When it went out: RFC 3339 with a zone, at most a minute ahead, not before the retention. "
+        "Without it, now; then whoever repeats it tells of another release.",
     )
     note: Annotated[str, PlainValidator(_note, json_schema_input_type=_Note)] = Field(
         "", description="For whoever reads it later; at most 1000 characters."
@@ -127,7 +124,7 @@ async def get_release(sources: FromSources, id: int) -> models.ReleaseDetail:  #
     responses={
         200: {"description": "It was there: the same version of the service at the same instant."},
         201: {"description": "It is kept.", "model": models.ReleaseDetail},
-        **problems.described(401, 403, 404, 413, 422, 500, 503),
+        **problems.described(401, 403, 404, 408, 413, 422, 500, 503),
     },
 )
 async def post_release(
@@ -165,7 +162,7 @@ def _question(body: bytes) -> ReleaseQuestion:
 
 
 def _wrong(at_ns: int, now_ns: int, oldest_ns: int) -> Iterator[str]:
-    if at_ns > now_ns:
+    if at_ns > now_ns + _AHEAD_NS:
         yield f"at: is in the future; it is {_shown(now_ns)} now"
     if at_ns < oldest_ns:
         yield f"at: counts are kept since {_shown(oldest_ns)} only"

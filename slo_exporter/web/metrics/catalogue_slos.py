@@ -76,7 +76,7 @@ SLOS: Final = (
         "slo_alert_active",
         Type.GAUGE,
         "1 while an alert of the SLO is active, else 0, by severity (page, ticket) and tier: quick and slow for the "
-        "speed at which the budget burns, total where every event failed.",
+        "speed at which the budget burns, total where hardly any event was good.",
         _ALERT,
     ),
     Metric(
@@ -100,8 +100,8 @@ SLOS: Final = (
     Metric(
         "slo_release_budget_spent_ratio",
         Type.GAUGE,
-        "Share of the error budget that was spent in the day after a release, or in what has passed of that day. "
-        "Absent where nothing was counted.",
+        "Share of the error budget, of a day's where the window is shorter, that was spent in the day after a "
+        "release, or in what has passed of that day. Absent where nothing was counted.",
         (*_SLO, "version"),
     ),
     Metric(
