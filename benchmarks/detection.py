@@ -3,7 +3,7 @@ How long until an alert: a service at steady traffic, of which from one instant 
 
     python benchmarks/detection.py [--rate 10] [--days 30] [--phases 5]
 
-*Ours*: the exporter's own judgement (slo/alerting.py), every 5 s, over windows whose
+*Ours*: the exporter's own judgement (slo/burning.py), every 5 s, over windows whose
 edges are those of its slices. *Sloth*: the alerts that Sloth 0.16 makes for the same
 objective, from a counter that is scraped every 15 s and rules that are evaluated every
 30 s: ratios of rates over 5m to 3d, the page (14.4 over 1h and 5m, or 6 over 6h and 30m) and
@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from slo_exporter.slo.alerting import AlertPolicy, Severity, holds, rules
+from slo_exporter.slo.alerting import AlertPolicy, Severity, rules
 from slo_exporter.slo.budget import Counts
+from slo_exporter.slo.burning import holds
 from slo_exporter.slo.windows import BURN_WINDOWS, range_of
 
 SECOND_NS = 10**9

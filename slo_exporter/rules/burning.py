@@ -6,8 +6,8 @@ say which windows burn, and an inhibition can let the quick one silence the slow
 None has a ``for``: the short window ends it, and a floor of bad events keeps it calm.
 
 An alert freezes where there is no data. A series that is gone would end it, so each
-holds itself by its own ``ALERTS`` series while what it judges by is absent, for as
-long as the SLO was there within the hour. Its value is 0 then.
+holds itself by its own ``ALERTS`` series for as long as whoever counts says so. Its
+value is 0 then.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ OWN_LABELS: Final = (
     *("severity", "tier", "long_window", "short_window"),
     *("sloth_id", "sloth_service", "sloth_slo", "sloth_severity"),
 )
-"""What these alerts carry beside what their expression gives, and the author's."""
+"""What these alerts carry beside service, slo and the author's. Labels of targets that are called so are dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,20 +49,18 @@ class Judge(Protocol):
     def burns(self, row: Row) -> str:
         """The burn rate of the long window where it and the short one exceed the factor, with bad events enough."""
 
-    def tells(self, long: str, short: str) -> str:
-        """Something where both windows have events."""
+    def fails(self, least: int | None) -> str:
+        """
+        The share of bad events where hardly one was good.
 
-    def fails(self, least: str) -> str:
-        """The bad events of a window in which there are so many, and no good one."""
-
-    def works(self) -> str:
-        """Something where there are good events in the longest window in which failure is looked for."""
+        In the shortest window that has *least* events; None: as many as the SLO says.
+        """
 
     def overspent(self) -> str:
-        """The remaining share of the budget where it is negative."""
+        """How many times the budget is spent, where that is more than once."""
 
-    def was_there(self) -> str:
-        """Something where the SLO was there within the hour."""
+    def goes_on(self, severity: Severity, tier: Tier, row: Row | None) -> str:
+        """Something where an alert that fires goes on, whatever else is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +71,8 @@ class Names:
     slo: str = "{{ $labels.slo }}"
     labels: Mapping[str, str]
     """The author's."""
+    joined: tuple[str, ...] = ()
+    """Labels that are not written here but joined from the series `NAMES`, for all SLOs at once."""
 
     def all(
         self, severity: Severity, tier: Tier | None = None, windows: tuple[str, str] | None = None
@@ -80,19 +80,38 @@ class Names:
         """Every label but ``severity``."""
         long, short = windows or ("", "")
         of_windows = {"long_window": long, "short_window": short} if windows else {}
-        return {
-            **({"tier": tier.value} if tier else {}),
-            **of_windows,
+        of_sloth = {
             "sloth_id": f"{self.service}-{self.slo}",
             "sloth_service": self.service,
             "sloth_slo": self.slo,
             "sloth_severity": severity.value,
+        }
+        return {
+            **({"tier": tier.value} if tier else {}),
+            **of_windows,
+            **{name: text for name, text in of_sloth.items() if name not in self.joined},
             # Prometheus reads labels of alerts as templates.
             **{name: text.replace("{{", '{{ "{{" }}') for name, text in self.labels.items()},
         }
 
+    def with_joined(self, expr: str) -> str:
+        """The expression under these names."""
+        if not self.joined:
+            return expr
+        return f"(\n{indented(expr)}\n)\n* on (service, slo) group_left ({', '.join(self.joined)}) {NAMES}"
 
-EVERY: Final = Names(labels={})
+    @property
+    def ignoring(self) -> str:
+        """How to compare what has these names with what has not."""
+        return f" ignoring ({', '.join(self.joined)})" if self.joined else ""
+
+
+NAMES: Final = "slo:alert_labels:info"
+"""A series of every SLO, with the labels that its alerts have and its gauges have not."""
+TEAM: Final = "team"
+"""The one label of an SLO's author that alerts on every SLO have: by it they are routed."""
+EVERY: Final = Names(labels={}, joined=(TEAM, "sloth_id", "sloth_service", "sloth_slo"))
+"""Joined, for a template costs Prometheus more than everything else of an alert that fires."""
 _SLO: Final = "{{ $labels.service }}/{{ $labels.slo }}"
 _FROZEN: Final = "{{ else }}There is no data to end it.{{ end }}"
 
@@ -102,7 +121,7 @@ def burn(judge: Judge, row: Row, names: Names = EVERY) -> Alert:
     labels = names.all(row.severity, row.tier, (row.long, row.short))
     return Alert(
         name=BURN,
-        expr=_held(judge, BURN, row.severity, labels, judge.burns(row), judge.tells(row.long, row.short)),
+        expr=_held(judge, BURN, judge.burns(row), names, labels, (row.severity, row.tier, row)),
         severity=row.severity,
         labels=labels,
         summary=f"{_SLO} burns its error budget too fast ({row.long} and {row.short}).",
@@ -113,16 +132,16 @@ def burn(judge: Judge, row: Row, names: Names = EVERY) -> Alert:
     )
 
 
-def failure(judge: Judge, least: str, names: Names = EVERY) -> Alert:
-    """The alert on a service in which nothing works."""
+def failure(judge: Judge, least: int | None = None, names: Names = EVERY) -> Alert:
+    """The alert on a service in which hardly anything works."""
     labels = names.all(Severity.PAGE, Tier.TOTAL)
     return Alert(
         name=FAILURE,
-        expr=_held(judge, FAILURE, Severity.PAGE, labels, judge.fails(least), judge.works()),
+        expr=_held(judge, FAILURE, judge.fails(least), names, labels, (Severity.PAGE, Tier.TOTAL, None)),
         severity=Severity.PAGE,
         labels=labels,
-        summary=f"{_SLO} fails in every event.",
-        description=f'{{{{ if $value }}}}{{{{ $value | printf "%.0f" }}}} bad events, and not one good.{_FROZEN}',
+        summary=f"{_SLO} fails in nearly every event.",
+        description=f"{{{{ if $value }}}}{{{{ $value | humanizePercentage }}}} of the last events are bad.{_FROZEN}",
     )
 
 
@@ -130,23 +149,33 @@ def exhausted(judge: Judge, names: Names = EVERY) -> Alert:
     """The alert on a budget that is spent."""
     return Alert(
         name=EXHAUSTED,
-        expr=judge.overspent(),
+        expr=names.with_joined(judge.overspent()),
         hold="5m",
         severity=Severity.TICKET,
         labels=names.all(Severity.TICKET),
         summary=f"{_SLO} has spent its error budget.",
-        description="{{ $value | humanizePercentage }} of it remains. Releases are denied until it has recovered.",
+        description="Overspent: {{ $value | humanize }} times what was allowed is gone. Releases are denied until it "
+        "has recovered.",
     )
 
 
-def _held(judge: Judge, name: str, severity: Severity, labels: Mapping[str, str], holds: str, told: str) -> str:
-    """The condition; or the alert as it was while nothing tells that it has ended."""
+def _held(
+    judge: Judge,
+    name: str,
+    fires: str,
+    names: Names,
+    labels: Mapping[str, str],
+    judged: tuple[Severity, Tier, Row | None],
+) -> str:
+    """The condition; or the alert as it was, for as long as it is held."""
+    severity = judged[0]
     mine = selector("ALERTS", alertname=name, alertstate="firing", severity=severity.value, **_identity(labels))
     was = without(("alertname", "alertstate", "severity", *labels), f"\n  {mine}\n")
-    held = f"0 * {was}\nunless\n({told})\nand\n{judge.was_there()}"
-    return f"(\n{indented(holds)}\n)\nor\n(\n{indented(held)}\n)"
+    # Who holds it has none of the joined labels; the alert keeps those that it had.
+    held = f"0 * {was}\nand{names.ignoring}\n(\n{indented(judge.goes_on(*judged))}\n)"
+    return f"(\n{indented(names.with_joined(fires))}\n)\nor{names.ignoring}\n(\n{indented(held)}\n)"
 
 
 def _identity(labels: Mapping[str, str]) -> dict[str, str]:
-    # What is a template is not known here; the labels of the expression tell SLOs apart.
-    return {name: labels[name] for name in ("tier", "sloth_service", "sloth_slo") if "{{" not in labels[name]}
+    # What is not written here is not known here; the labels of the expression tell SLOs apart.
+    return {name: labels[name] for name in ("tier", "sloth_service", "sloth_slo") if name in labels}

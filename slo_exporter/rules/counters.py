@@ -18,13 +18,16 @@ from typing import Final
 
 from slo_exporter.rules.burning import Row
 from slo_exporter.rules.model import Recording
-from slo_exporter.rules.promql import Wanted, number, selector
-from slo_exporter.slo.alerting import FAILURE_WINDOWS
+from slo_exporter.rules.promql import EXACT, Wanted, indented, number, selector
+from slo_exporter.slo.alerting import FAILURE_WINDOWS, MOST_GOOD, Severity, Tier
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.windows import BURN_WINDOWS
 
 EVENTS: Final = "slo_events_total"
-
+HELD: Final = "6h"
+"""An alert goes on for so long without any event: nothing here knows what the exporter says of it."""
+_FAILS: Final = number(1 - MOST_GOOD)
+_OR: Final = "\nor\n"
 
 _STEPS_S: Final = (15, 30, 60, 120, 300, 600)
 _MOST_STEPS: Final = 120
@@ -73,27 +76,32 @@ class Counters:
         long, short = self.burn_rate(row.long), self.burn_rate(row.short)
         return f"{long}\n  > {row.factor}\nand\n{short}\n  > {row.factor}\nand\n{self._bad(row.long)}\n  >= {row.least}"
 
-    def tells(self, long: str, short: str) -> str:
-        """Events in both."""
-        return f"{self._all(long)} > 0 and {self._all(short)} > 0"
-
-    def fails(self, least: str) -> str:
-        """The first window, from the shortest, that has enough bad events and no good one."""
-        each = (f"({self._bad(w)} == {self._all(w)}) >= {least}" for w in FAILURE_WINDOWS)
-        return "\nor\n".join(each)
-
-    def works(self) -> str:
-        """Good events in the longest of those windows."""
-        longest = FAILURE_WINDOWS[-1]
-        return f"{self._all(longest)} > {self._bad(longest)}"
+    def fails(self, least: int | None) -> str:
+        """The first window, from the shortest, that has events enough or works."""
+        each = (
+            f"{self._failing(w)} < {_FAILS}\nor\n({self._failing(w)} and {self._all(w)} >= {least})"
+            for w in FAILURE_WINDOWS
+        )
+        return f"(\n{indented(_OR.join(each))}\n) >= {_FAILS}"
 
     def overspent(self) -> str:
-        """Below 0."""
-        return f"{self.remaining()} < 0"
+        """Above 1."""
+        return f"{self.burn_rate(None)} > 1"
 
-    def was_there(self) -> str:
-        """It is counted, be it with no event."""
-        return f"max by (service, slo) (count_over_time({self._series()}[1h]))"
+    def goes_on(self, severity: Severity, tier: Tier, row: Row | None) -> str:  # noqa: ARG002 - windows tell
+        """It is counted, there were events, and what they say is not that it is over."""
+        there = f"max by (service, slo) (count_over_time({self._series()}[1h]))"
+        over = self._is_over(row) if row else f"{self._failing(FAILURE_WINDOWS[0])} < {_FAILS}"
+        return f"{there}\nand\n{self._all(HELD)} > 0\nunless\n(\n{indented(over)}\n)"
+
+    def _is_over(self, row: Row) -> str:
+        """Both windows have events; or the long one has, and denies it."""
+        long, short = self._all(row.long), self._all(row.short)
+        denied = f"{self.burn_rate(row.long)} <= {row.factor}\nor\n{self._bad(row.long)} < {row.least} and {long} > 0"
+        return f"{long} > 0 and {short} > 0\nor\n{denied}"
+
+    def _failing(self, window: str) -> str:
+        return f"round({self.bad_share(window)}, {EXACT})"
 
     def bad_share(self, window: str | None) -> str:
         """Bad events of all."""

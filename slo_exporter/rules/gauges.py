@@ -2,10 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
-from slo_exporter.rules.burning import Row
-from slo_exporter.rules.promql import REPLICA, Wanted, indented, selector, without
-from slo_exporter.slo.alerting import FAILURE_WINDOWS
+from slo_exporter.rules.burning import OWN_LABELS, Row
+from slo_exporter.rules.promql import ANSWERS, PLACE, REPLICA, Wanted, indented, number, selector, without
+from slo_exporter.slo.alerting import FAILURE_WINDOWS, LEAST_FAILED, MOST_GOOD, Severity, Tier
+
+_MOST: Final = number(MOST_GOOD)
+_BREAK: Final = "\n"
+KEPT: Final = "10m"
+"""So long a spent budget stays spent when nothing is scraped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,49 +24,64 @@ class Gauges:
     window: str = ""
     """The compliance window of the one SLO; empty where each has its own."""
 
+    away: str = ""
+    """A series that stands for what `of_absent` says; empty: it is said in each rule."""
+
     def series(self, metric: str, **matchers: Wanted) -> str:
         """A gauge as it is."""
         return selector(metric, **self.matchers, **matchers)
 
-    def one(self, metric: str, *without_labels: str, **matchers: Wanted) -> str:
+    def one(self, metric: str, **matchers: Wanted) -> str:
         """A gauge, once however often it is scraped."""
-        return without((*REPLICA, *without_labels, *self.taken), self.series(metric, **matchers))
+        return self._once(self.series(metric, **matchers))
 
     def burns(self, row: Row) -> str:
         """Both windows above the factor, and bad events enough."""
-        long, short = self._burn(row.long), self._burn(row.short)
-        bad = self.one("slo_bad_events", "window", window=row.long)
+        long, short = (self.one("slo_burn_rate", window=window) for window in (row.long, row.short))
+        bad = self.one("slo_bad_events", window=row.long)
         return f"{long}\n  > {row.factor}\nand\n{short}\n  > {row.factor}\nand\n{bad}\n  >= {row.least}"
 
-    def tells(self, long: str, short: str) -> str:
-        """A burn rate is absent without events."""
-        return f"{self._burn(long)} and {self._burn(short)}"
-
-    def fails(self, least: str) -> str:
+    def fails(self, least: int | None) -> str:
         """
-        The most bad events of a window that has no good one.
+        A window with events enough, of which hardly one is good, unless a shorter one works.
 
-        A shorter window lies within a longer one: if any without a good event has
-        enough, so has the shortest that has enough events.
+        Of so many events with that SLI so many are bad; half an event is the room for rounding. What is rare
+        comes first, for Prometheus ends where one side is empty.
         """
-        bad, sli = (self.series(metric, window=FAILURE_WINDOWS) for metric in ("slo_bad_events", "slo_sli_ratio"))
-        most = without((*REPLICA, "window", *self.taken), f"\n{indented(f'{bad} and {sli} == 0')}\n")
-        return f"{most}\n  >= {least}"
+        *shorter, longest = FAILURE_WINDOWS
+        failing = self._failing(longest, least)
+        for window in reversed(shorter):
+            works = f"{self.series('slo_sli_ratio', window=window)} > {_MOST}"
+            failing = f"(\n{indented(failing)}\n)\nunless ignoring (window)\n{works}"
+            failing = f"{self._failing(window, least)}\nor ignoring (window)\n{failing}"
+        asked = self.one("slo_alert_active", severity=Severity.PAGE.value, tier=Tier.TOTAL.value)
+        return f"1 - {self._once(f'{_BREAK}{indented(failing)}{_BREAK}')}\nand\n{asked}"
 
-    def works(self) -> str:
-        """Good events in the longest of those windows."""
-        return f"{self.one('slo_sli_ratio', 'window', window=FAILURE_WINDOWS[-1])} > 0"
+    def _failing(self, window: str, least: int | None) -> str:
+        sli, bad = (self.series(metric, window=window) for metric in ("slo_sli_ratio", "slo_bad_events"))
+        served = f"clamp_min({self.series('slo_alert_min_bad_events')}, {LEAST_FAILED})"
+        enough = f"({served} - 0.5) * ignoring (window)" if least is None else f"{least - 0.5} *"
+        few = f"{sli} <= {_MOST}"
+        return f"{few} and ignoring (window)\n({bad} >= ignoring (window) {enough} (1 - ({few})))"
 
     def overspent(self) -> str:
-        """Below 0."""
-        return f"{self.one('slo_error_budget_remaining_ratio')} < 0"
+        """More than 1; a scrape that is missed or a restart does not begin the wait anew."""
+        left = self._once(f"last_over_time({self.series('slo_error_budget_remaining_ratio')}[{KEPT}])")
+        alerts = self._once(f"last_over_time({self.series('slo_alert_min_bad_events')}[{KEPT}])")
+        return f"1 - {left} > 1\nand\n{alerts}"
 
-    def was_there(self) -> str:
-        """It has an objective for as long as it is served."""
-        return without((*REPLICA, *self.taken), f"max_over_time({self.series('slo_objective_ratio')}[1h])")
+    def goes_on(self, severity: Severity, tier: Tier, row: Row | None) -> str:  # noqa: ARG002 - the exporter knows
+        """The exporter says so; or it says nothing at all."""
+        verdict = self.one("slo_alert_active", severity=severity.value, tier=tier.value)
+        return f"{verdict} == 1\nor\n{self.away or self.of_absent()} unless {verdict}"
 
-    def _burn(self, window: str) -> str:
-        return self.one("slo_burn_rate", "window", window=window)
+    def of_absent(self) -> str:
+        """SLOs that were there within the hour, and whose exporter does not answer."""
+        there = f"last_over_time({self.series('slo_objective_ratio')}[1h])"
+        return self._once(f"{there} unless on ({PLACE}) {ANSWERS}")
+
+    def _once(self, expr: str) -> str:
+        return without((*REPLICA, "window", *OWN_LABELS, *self.taken), expr)
 
     # What the recordings for other tools are made of.
 

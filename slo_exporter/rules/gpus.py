@@ -4,23 +4,35 @@ from inspect import cleandoc
 from typing import Final
 
 from slo_exporter.rules.model import Alert, Group, RuleFile
+from slo_exporter.rules.promql import REPLICA, indented, without
 from slo_exporter.slo.alerting import Severity
 
 PAGE: Final = Severity.PAGE
 TICKET: Final = Severity.TICKET
 
-_GPU: Final = "GPU {{ $labels.gpu }} of {{ $labels.instance }}"
+_GPU: Final = "GPU {{ $labels.gpu }} of {{ $labels.node }}"
+_REPLACED: Final = (*REPLICA, "container", "endpoint")
+"""Labels that are others once another process reads the same GPU."""
+_LINKS_UP: Final = 'gpu_nvlink_links{state="up"}'
+LINGER: Final = "5m"
+"""A process that is replaced is gone for so long at most: an alert does not end, and fire again, for that."""
+
+
+def _of_host(expr: str, *without_labels: str) -> str:
+    """What is true of a GPU, whichever process reads it; a host without a label ``node`` is called by its instance."""
+    node = (
+        f'label_join(\n{indented(expr, 4)},\n  "node", ";", "node", "instance"), "node", "$1", "node", ";?([^;]+).*")'
+    )
+    return without((*_REPLACED, *without_labels), f"label_replace({node}\n")
+
 
 _ALERTS: Final = (
     Alert(
         name="GpuXidCritical",
         comment="Five minutes from the last report on. The XIDs of applications are no fault of the GPU.",
-        expr=cleandoc(
-            """
-            gpu_xid_errors_total{action=~"reset_gpu|reboot|contact_support"} > 0
-              and ignoring (action)
-            time() - gpu_xid_last_timestamp_seconds < 300
-            """
+        expr=_of_host(
+            'gpu_xid_errors_total{action=~"reset_gpu|reboot|contact_support"} > 0\n  and ignoring (action)\n'
+            "time() - gpu_xid_last_timestamp_seconds < 300"
         ),
         severity=PAGE,
         summary=f"{_GPU} reported XID {{{{ $labels.xid }}}} ({{{{ $labels.action }}}}).",
@@ -29,13 +41,8 @@ _ALERTS: Final = (
     Alert(
         name="GpuLost",
         comment="The reason is a label that changes with the state: without it the series goes on.",
-        expr=cleandoc(
-            """
-            max without (reason) (gpu_up) == 0
-              unless ignoring (gpu, uuid)
-            slo_exporter_nvml_up == 0
-            """
-        ),
+        expr=_of_host("max without (reason) (gpu_up) == 0\n  unless ignoring (gpu, uuid)\nslo_exporter_nvml_up == 0"),
+        linger=LINGER,
         hold="1m",
         severity=PAGE,
         summary=f"{_GPU} cannot be read any more.",
@@ -45,21 +52,17 @@ _ALERTS: Final = (
     Alert(
         name="GpusUnread",
         comment="A host without GPUs expects none.",
-        expr=cleandoc(
-            """
-            slo_exporter_nvml_up == 0
-              and ignoring (state)
-            slo_exporter_gpus{state="expected"} > 0
-            """
-        ),
+        expr=_of_host('slo_exporter_nvml_up == 0\n  and ignoring (state)\nslo_exporter_gpus{state="expected"} > 0'),
+        linger=LINGER,
         hold="5m",
         severity=TICKET,
-        summary="No GPU of {{ $labels.instance }} can be read.",
+        summary="No GPU of {{ $labels.node }} can be read.",
         description="The driver hangs, crashes or went away. The GPUs may work all the same; nobody can tell.",
     ),
     Alert(
         name="GpuRecoveryNeeded",
-        expr="gpu_recovery_action > 0",
+        expr=_of_host("gpu_recovery_action > 0"),
+        linger=LINGER,
         hold="1m",
         severity=PAGE,
         summary=f"The driver asks for recovery of {_GPU} (action {{{{ $value }}}}).",
@@ -69,14 +72,11 @@ _ALERTS: Final = (
     Alert(
         name="GpuThrottled",
         comment="A power cap is met in good health, and is not in here.",
-        expr=cleandoc(
-            """
-            max without (source) (
-              rate(gpu_clock_event_seconds_total{reason=~"hw_slowdown|hw_thermal|sw_thermal|power_brake"}[10m])
-            )
-              > 0.1
-            """
+        expr=_of_host(
+            'rate(gpu_clock_event_seconds_total{reason=~"hw_slowdown|hw_thermal|sw_thermal|power_brake"}[10m]) > 0.1',
+            "source",
         ),
+        linger=LINGER,
         hold="10m",
         severity=TICKET,
         summary=f"{_GPU} is throttled {{{{ $value | humanizePercentage }}}} of the time ({{{{ $labels.reason }}}}).",
@@ -85,14 +85,9 @@ _ALERTS: Final = (
     Alert(
         name="GpuMemoryNearlyFull",
         comment="Inference servers take most of the memory at their start, by default nine tenths: that is no fault.",
-        expr=cleandoc(
-            """
-            min_over_time(gpu_memory_used_bytes[15m])
-              / (gpu_memory_total_bytes - gpu_memory_reserved_bytes)
-              > 0.98
-            """
-        ),
-        hold="5m",
+        expr=_of_host("gpu_memory_used_bytes\n  / (gpu_memory_total_bytes - gpu_memory_reserved_bytes)\n  > 0.98"),
+        hold="15m",
+        linger=LINGER,
         severity=TICKET,
         summary=f"{_GPU} has had {{{{ $value | humanizePercentage }}}} of its memory allocated for 15 minutes.",
         description="The next allocation that does not come from a pool fails, and with it the process.",
@@ -100,14 +95,13 @@ _ALERTS: Final = (
     Alert(
         name="GpuMemoryHot",
         comment="HBM slows down, and ages, from about 95 degrees on; where the GPU tells its limit, near that.",
-        expr=cleandoc(
-            """
-            max without (sensor) (gpu_temperature_celsius{sensor="memory"}) > 95
-              or
-            max without (sensor) (gpu_temperature_celsius{sensor="memory"})
-              > max without (kind) (gpu_temperature_threshold_celsius{kind="memory_max"}) - 5
-            """
+        expr=_of_host(
+            'gpu_temperature_celsius{sensor="memory"} > 95\n  or ignoring (sensor)\n'
+            'gpu_temperature_celsius{sensor="memory"}\n  > ignoring (sensor, kind) '
+            'gpu_temperature_threshold_celsius{kind="memory_max"} - 5',
+            "sensor",
         ),
+        linger=LINGER,
         hold="10m",
         severity=TICKET,
         summary=f"The memory of {_GPU} has {{{{ $value | humanize }}}} degrees.",
@@ -115,14 +109,16 @@ _ALERTS: Final = (
     ),
     Alert(
         name="GpuEccUncorrected",
-        expr='increase(gpu_ecc_errors_total{type="uncorrected", scope="volatile"}[1h]) > 0',
+        expr=_of_host('increase(gpu_ecc_errors_total{type="uncorrected", scope="volatile"}[1h]) > 0'),
+        linger=LINGER,
         severity=TICKET,
         summary=f"{_GPU} had uncorrected memory errors.",
         description="What used that memory was stopped. One is bad luck, more are bad memory.",
     ),
     Alert(
         name="GpuMemoryRepairPending",
-        expr="gpu_remapped_rows_pending == 1 or gpu_retired_pages_pending == 1",
+        expr=_of_host("gpu_remapped_rows_pending == 1 or gpu_retired_pages_pending == 1"),
+        linger=LINGER,
         hold="5m",
         severity=TICKET,
         summary=f"{_GPU} has bad memory that waits for a reset.",
@@ -130,29 +126,26 @@ _ALERTS: Final = (
     ),
     Alert(
         name="GpuMemoryRepairFailed",
-        expr="gpu_remapped_rows_failure == 1",
+        expr=_of_host("gpu_remapped_rows_failure == 1"),
+        linger=LINGER,
         severity=TICKET,
         summary=f"{_GPU} has bad memory that cannot be replaced.",
         description="The GPU has to be exchanged.",
     ),
     Alert(
         name="GpuNvLinksDown",
-        comment="Where none is up there may be no peer at all.",
-        expr=cleandoc(
-            """
-            gpu_nvlink_links{state="down"} > 0
-              and ignoring (state)
-            gpu_nvlink_links{state="up"} > 0
-            """
-        ),
+        comment="Fewer than were up within a day: a card that is not bridged, or in part, has links that never are.",
+        expr=f"{_of_host(f'max_over_time({_LINKS_UP}[1d])', 'state')}\n  -\n{_of_host(_LINKS_UP, 'state')}\n  > 0",
         hold="5m",
+        linger=LINGER,
         severity=TICKET,
-        summary=f"{_GPU} has {{{{ $value }}}} NVLinks down.",
+        summary=f"{_GPU} has {{{{ $value }}}} NVLinks down that were up.",
         description="Work over several GPUs is slower, or hangs.",
     ),
     Alert(
         name="GpuFabricNotReady",
-        expr="gpu_fabric_state == 1 or gpu_fabric_state == 2",
+        expr=_of_host("gpu_fabric_state == 1 or gpu_fabric_state == 2"),
+        linger=LINGER,
         hold="10m",
         severity=TICKET,
         summary=f"{_GPU} is not registered with the NVSwitch fabric.",
@@ -161,7 +154,8 @@ _ALERTS: Final = (
     Alert(
         name="GpuPcieNarrow",
         comment="The generation goes down in idleness, the width does not.",
-        expr="gpu_pcie_link_width < gpu_pcie_link_max_width",
+        expr=_of_host("gpu_pcie_link_width < gpu_pcie_link_max_width"),
+        linger=LINGER,
         hold="15m",
         severity=TICKET,
         summary=f"{_GPU} has a PCIe link of {{{{ $value }}}} lanes, fewer than it can have.",
@@ -177,7 +171,11 @@ GPUS: Final = RuleFile(
         severity: page    work on the GPU fails, or will: somebody has to look now
                   ticket  it is slow, or wears out: somebody has to look in working hours
 
-        To inhibit, where instance and uuid are equal: GpuLost and GpuRecoveryNeeded the tickets. One GPU has
+        The labels instance, pod, container and endpoint of a target are left out, so that no alert fires
+        again because another process reads the GPU. node is the host: where the scrape gives no such label,
+        as for a host outside of Kubernetes, it is the instance.
+
+        To inhibit, where node and uuid are equal: GpuLost and GpuRecoveryNeeded the tickets. One GPU has
         one uuid; the label gpu may change with a reboot.
         """
     ),

@@ -20,6 +20,16 @@ _ALERTS: Final = (
         "are missing in every budget.",
     ),
     Alert(
+        name="SloExporterGpusDown",
+        comment="The processes on GPU nodes, where they have a job of their own. None at all is no fault.",
+        expr='up{job="slo-exporter-gpus"} == 0',
+        hold="5m",
+        severity=TICKET,
+        summary="slo-exporter on {{ if $labels.node }}{{ $labels.node }}{{ else }}{{ $labels.instance }}{{ end }} "
+        "does not answer Prometheus.",
+        description="Nobody reads the GPUs there: their alerts are silent. Budgets of requests go on.",
+    ),
+    Alert(
         name="SloExporterNotReady",
         expr="slo_exporter_ready == 0",
         hold="2m",
@@ -216,7 +226,8 @@ HEALTH: Final = RuleFile(
         severity: page    counts are being lost, or will be within minutes: somebody has to look now
                   ticket  counts are doubtful, or will be: somebody has to look in working hours
 
-        Only SloExporterDown needs to know the job's name; the others go by the names of the metrics.
+        Only SloExporterDown and SloExporterGpusDown need to know the names of jobs, slo-exporter and
+        slo-exporter-gpus; the others go by the names of the metrics.
         A server that nobody sends spans to fires nothing: it commits a heartbeat every 5 seconds.
         Labels that a scrape adds (job, instance, namespace, ...) are kept on every alert.
         """

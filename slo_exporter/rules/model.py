@@ -27,6 +27,8 @@ class Alert:
     description: str
     hold: str = ""
     """How long the condition has to hold (``for``); empty: it fires at once."""
+    linger: str = ""
+    """How long it goes on without the condition (``keep_firing_for``); empty: it ends at once."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Beside ``severity``."""
     comment: str = ""

@@ -18,6 +18,7 @@ from slo_exporter.rules.counters import Counters
 from slo_exporter.rules.gauges import Gauges
 from slo_exporter.rules.model import Alert, Group, Recording, Rule, RuleFile
 from slo_exporter.rules.promql import label_names, number
+from slo_exporter.sli.gpus import GpuSelector
 from slo_exporter.slo.alerting import AlertRule, Severity
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.windows import BURN_WINDOWS
@@ -60,6 +61,16 @@ def ambiguous(slos: Sequence[Slo]) -> Iterator[str]:
             yield f"{same} have the same sloth_id {name!r}; rename one of them, or leave out --for sloth"
 
 
+def uncountable(slos: Sequence[Slo]) -> Iterator[str]:
+    """SLOs whose counters several processes have, each for itself: their largest is not their sum."""
+    for slo in slos:
+        if isinstance(slo.indicator.selector, GpuSelector):
+            yield (
+                f"{slo.service}/{slo.name} is on GPUs, and every node counts its own: "
+                "--source counters cannot tell nodes apart; leave out --source counters"
+            )
+
+
 def _of_gauges(slo: Slo, wanted: Collection[For]) -> Iterator[Group]:
     labels = _labels(slo)
     gauges = Gauges(matchers={"service": slo.service, "slo": slo.name}, taken=tuple(labels), window=slo.window.text)
@@ -90,7 +101,7 @@ _COMMENT: Final = {
         Made by slo-exporter rules: make it again when the SLOs change.
 
         Numbers come from the gauges of slo-exporter: exact, but only while it is scraped. An alert that
-        fires stays while they are gone, for as long as the SLO was there within the hour.
+        fires goes on for as long as the exporter says so, and while it does not answer, for an hour.
         Scrape with honor_labels: true: `service` is ours.
         """
     ),
@@ -99,7 +110,8 @@ _COMMENT: Final = {
         Made by slo-exporter rules --source counters: make it again when the SLOs change.
 
         Numbers come from slo_events_total alone, counted anew for each window. They are there for times
-        at which slo-exporter was not scraped, and as good as Prometheus' own increase().
+        at which slo-exporter was not scraped, and as good as Prometheus' own increase(). An alert that
+        fires stays without data for at most 6 hours.
         Scrape with honor_labels: true: `service` is ours. Windows need as long a retention.
         """
     ),
@@ -123,10 +135,11 @@ def _alerts(
     names = Names(service=slo.service, slo=slo.name, labels=labels)
     for rule in slo.alert_rules:
         if rule.factor is None:
-            yield burning.failure(judge, str(rule.min_bad_events), names)
+            yield burning.failure(judge, rule.min_bad_events, names)
         else:
             yield burning.burn(judge, _row(rule), names)
-    yield burning.exhausted(judge, names)
+    if slo.alert_rules:
+        yield burning.exhausted(judge, names)
 
 
 def _row(rule: AlertRule) -> Row:

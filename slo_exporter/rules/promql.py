@@ -15,6 +15,12 @@ Ratios are rounded to it: 1 - 0.999 is 0.0010000000000000009 in floating point.
 
 One bad event of a thousand million is a thousand times as much.
 """
+ANSWERS: Final = "slo_exporter_ready == 1"
+"""One series of each exporter that answers now, and has its counts in memory."""
+PLACE: Final = "job, namespace, node"
+"""Labels that an exporter keeps when another process takes over for it."""
+_RAW: Final = re.compile("[^ -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+"""What YAML takes for a break, or not at all."""
 
 
 Wanted: TypeAlias = "str | tuple[str, ...]"
@@ -33,8 +39,12 @@ def _matcher(name: str, wanted: Wanted) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as PromQL writes it; its escapes are those of JSON."""
-    return json.dumps(text, ensure_ascii=False)
+    """
+    A text as PromQL and YAML write it.
+
+    Their escapes are those of JSON, but for characters beyond U+FFFF, which JSON escapes as two: they stay as they are.
+    """
+    return _RAW.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def number(exact: Decimal | Fraction | int) -> str:

@@ -4,12 +4,13 @@ from inspect import cleandoc
 from typing import Final
 
 from slo_exporter.rules import burning, pyrra, sloth
-from slo_exporter.rules.burning import Row
-from slo_exporter.rules.gauges import Gauges
-from slo_exporter.rules.model import Group, RuleFile
-from slo_exporter.slo.alerting import LEAST_FAILED, STANDARD, Tier
+from slo_exporter.rules.burning import NAMES, TEAM, Row
+from slo_exporter.rules.gauges import KEPT, Gauges
+from slo_exporter.rules.model import Group, Recording, RuleFile
+from slo_exporter.slo.alerting import STANDARD
 
-_GAUGES: Final = Gauges()
+_AWAY: Final = "slo:away:objective_ratio"
+_GAUGES: Final = Gauges(taken=(TEAM,), away=_AWAY)
 _LEAST: Final = _GAUGES.one("slo_alert_min_bad_events")
 _ROWS: Final = tuple(
     Row(
@@ -17,15 +18,22 @@ _ROWS: Final = tuple(
         tier=burn.tier,
         long=burn.long,
         short=burn.short,
-        factor=_GAUGES.one(
-            "slo_alert_burn_rate_threshold", "severity", "tier", severity=burn.severity.value, tier=burn.tier.value
-        ),
+        factor=_GAUGES.one("slo_alert_burn_rate_threshold", severity=burn.severity.value, tier=burn.tier.value),
         least=_LEAST,
     )
     for burn in STANDARD
 )
-_ASKED: Final = _GAUGES.one("slo_alert_active", "severity", "tier", tier=Tier.TOTAL.value)
-"""There only where the SLO wants to hear of total failure."""
+
+
+def _teams(info: str) -> str:
+    """One team for each SLO: two values are no error."""
+    return f"topk by (service, slo) (1, group by (service, slo, {TEAM}) ({info}))"
+
+
+_NAMES: Final = sloth.named(
+    f"{_teams('slo_info')}\n  or on (service, slo)\n{_teams(f'last_over_time(slo_info[{KEPT}])')}\n"
+    f"  or on (service, slo)\ngroup by (service, slo) (last_over_time(slo_alert_min_bad_events[{KEPT}]))"
+)
 
 SLOS: Final = RuleFile(
     comment=cleandoc(
@@ -35,22 +43,25 @@ SLOS: Final = RuleFile(
 
         severity: page    somebody has to look now
                   ticket  somebody has to look in working hours
-        tier: total       every event fails
+        tier: total       hardly an event is good
               quick slow  the budget burns too fast, over long_window and short_window
 
         To inhibit, where service and slo are equal: severity="page" the tickets, tier="total" quick and
         slow, tier="quick" slow of the same severity. deploy/alertmanager.yml does it.
 
         Scrape with honor_labels: true: `service` is ours, and Kubernetes adds one of its own.
-        An alert that fires while its burn rates are gone stays, for as long as the SLO was there within
-        the hour: no data is no recovery. Its value is 0 then.
+        An alert that fires goes on for as long as the exporter says that it is active, data or not; and
+        while the exporter does not answer, for an hour. Its value is 0 then.
         """
     ),
     groups=(
         Group(
             name="slo-exporter-slos",
             rules=(
-                burning.failure(_GAUGES, f"{LEAST_FAILED}\n  >= {_LEAST}\nand\n{_ASKED}"),
+                # What every alert below needs is made once.
+                Recording(name=NAMES, expr=_NAMES),
+                Recording(name=_AWAY, expr=_GAUGES.of_absent()),
+                burning.failure(_GAUGES),
                 *(burning.burn(_GAUGES, row) for row in _ROWS),
                 burning.exhausted(_GAUGES),
             ),
@@ -62,7 +73,8 @@ SLOTH: Final = RuleFile(
     comment=cleandoc(
         """
         The series of Sloth, for its dashboards (14348 and 14643) and whatever reads them: one per SLO and
-        name. ratio_rate30d is the SLO's own compliance window, be it 30 days or not. The alerts of
+        name. Where several nodes have it, it is the worst of them. ratio_rate30d is the SLO's own
+        compliance window, be it 30 days or not. The alerts of
         slos.rules.yml carry sloth_id, sloth_service, sloth_slo and sloth_severity.
 
         Every ratio is of events counted: an idle hour weighs nothing.

@@ -41,9 +41,9 @@ class Numbers(Protocol):
 
 def of_every_slo(gauges: Numbers) -> Iterator[Recording]:
     """Recordings of all SLOs that the exporter serves."""
-    yield from _measured(gauges, _named, {})
+    yield from _measured(gauges, _named, lambda expr: _named(expr, operator="min"), {})
     yield Recording(name="slo:objective:ratio", expr=_named("slo_objective_ratio"))
-    yield Recording(name="slo:error_budget:ratio", expr=_rounded(_named("1 - slo_objective_ratio")))
+    yield Recording(name="slo:error_budget:ratio", expr=_rounded(f"1 - {_named('slo_objective_ratio')}"))
     yield Recording(name="slo:time_period:days", expr=_named("slo_window_seconds / 86400"))
     info = "slo_info"
     for pattern, percent in _PERCENT:
@@ -58,7 +58,7 @@ def of_every_slo(gauges: Numbers) -> Iterator[Recording]:
 def of_one_slo(numbers: Numbers, slo: Slo, labels: Mapping[str, str]) -> Iterator[Recording]:
     """Recordings of one SLO, its objective written in."""
     mine = {**labels, **sloth_labels(slo)}
-    yield from _measured(numbers, lambda expr: f"max({expr})", mine)
+    yield from _measured(numbers, lambda expr: f"max({expr})", lambda expr: f"min({expr})", mine)
     promised = {
         "slo:objective:ratio": number(slo.objective),
         "slo:error_budget:ratio": number(1 - slo.objective),
@@ -90,20 +90,28 @@ def number_of_days(seconds: int) -> str:
     return f"{seconds / 86400:.12g}"
 
 
-def _measured(numbers: Numbers, naming: Callable[[str], str], labels: Mapping[str, str]) -> Iterator[Recording]:
+def _measured(
+    numbers: Numbers, most: Callable[[str], str], least: Callable[[str], str], labels: Mapping[str, str]
+) -> Iterator[Recording]:
+    """Of several nodes that have the same SLO the worst: the largest error, and the least that is left."""
     for name, window in (*((text, text) for text in BURN_WINDOWS), (OWN, None)):
-        ratio = _rounded(naming(numbers.bad_share(window)))
+        ratio = _rounded(most(numbers.bad_share(window)))
         yield Recording(name=f"{ERRORS}{name}", expr=ratio, labels={**labels, "sloth_window": name})
-    yield Recording(name="slo:current_burn_rate:ratio", expr=naming(numbers.burn_rate("5m")), labels=labels)
-    yield Recording(name="slo:period_burn_rate:ratio", expr=naming(numbers.burn_rate(None)), labels=labels)
-    yield Recording(name="slo:period_error_budget_remaining:ratio", expr=naming(numbers.remaining()), labels=labels)
+    yield Recording(name="slo:current_burn_rate:ratio", expr=most(numbers.burn_rate("5m")), labels=labels)
+    yield Recording(name="slo:period_burn_rate:ratio", expr=most(numbers.burn_rate(None)), labels=labels)
+    yield Recording(name="slo:period_error_budget_remaining:ratio", expr=least(numbers.remaining()), labels=labels)
 
 
-def _named(expr: str, *further: str) -> str:
+def named(expr: str) -> str:
+    """With Sloth's labels beside its own."""
+    labels = '"sloth_id", "-", "service", "slo"), "sloth_service", "", "service"), "sloth_slo", "", "slo")'
+    return f"label_join(label_join(label_join(\n{indented(expr)},\n{labels}"
+
+
+def _named(expr: str, *further: str, operator: str = "max") -> str:
     """Under Sloth's labels and no other."""
     by = ", ".join(("sloth_id", "sloth_service", "sloth_slo", *further))
-    labels = '"sloth_id", "-", "service", "slo"), "sloth_service", "", "service"), "sloth_slo", "", "slo")'
-    return f"max by ({by}) (\n  label_join(label_join(label_join(\n{indented(expr, 4)},\n  {labels}\n)"
+    return f"{operator} by ({by}) (\n{indented(named(expr))}\n)"
 
 
 def _rounded(expr: str) -> str:

@@ -1,11 +1,11 @@
 """Rule files as YAML: the same values give the same text, which reads like one written by hand."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from slo_exporter.rules.model import Alert, Group, Recording, Rule, RuleFile
+from slo_exporter.rules.promql import quoted
 
 _PLAIN: Final = re.compile(r"[A-Za-z(][^#]*[^\s:#]")
 """Begins like a word, and holds neither a comment nor, as checked beside, a mapping."""
@@ -15,7 +15,13 @@ _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y
 
 def text(file: RuleFile) -> str:
     """The file as Prometheus reads it."""
-    return "\n".join([*_comment(file.comment, ""), "groups:", *_joined(file.groups)]) + "\n"
+    return "\n".join([*_comment(file.comment, ""), *of_groups(file.groups)]) + "\n"
+
+
+def of_groups(groups: Sequence[Group]) -> Iterator[str]:
+    """The lines of groups, without a word about them."""
+    yield "groups:"
+    yield from _joined(groups)
 
 
 def runbook(alert: str) -> str:
@@ -54,6 +60,8 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield from _expr(rule.expr)
     if rule.hold:
         yield f"  for: {rule.hold}"
+    if rule.linger:
+        yield f"  keep_firing_for: {rule.linger}"
     yield f"  labels: {_flow({'severity': rule.severity.value, **rule.labels})}"
     yield "  annotations:"
     yield f"    summary: {_scalar(rule.summary)}"
@@ -78,10 +86,10 @@ def _flow(labels: Mapping[str, str]) -> str:
 
 
 def _flow_scalar(label: str) -> str:
-    return label if re.fullmatch(r"[A-Za-z][\w.-]*", label) and label.lower() not in _WORDS else json.dumps(label)
+    return label if re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", label) and label.lower() not in _WORDS else quoted(label)
 
 
 def _scalar(words: str) -> str:
     """A text that YAML reads as the same text; JSON's strings are YAML's."""
-    is_plain = _PLAIN.fullmatch(words) and ": " not in words and words.lower() not in _WORDS
-    return words if is_plain else json.dumps(words, ensure_ascii=False)
+    is_plain = _PLAIN.fullmatch(words) and ": " not in words and words.lower() not in _WORDS and words.isprintable()
+    return words if is_plain else quoted(words)

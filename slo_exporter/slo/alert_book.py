@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from slo_exporter.sli.counting import EXCLUDED, GOOD, TOTAL
 from slo_exporter.sli.records import Ints, Mask
-from slo_exporter.slo import alerting
+from slo_exporter.slo import burning
 from slo_exporter.slo.alerting import FAILURE_WINDOWS, MOST_GOOD, ActiveAlerts, AlertKey, AlertRule
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
@@ -121,7 +121,7 @@ class AlertBook:
         for position in np.flatnonzero(verdicts == _NEAR).tolist():
             row = int(sieve.rows[position])
             counts = counts_by_window(lookback, row)
-            verdicts[position] = _EXACT[alerting.holds(self.rules[row][sieve.key], counts, self._objectives[row])]
+            verdicts[position] = _EXACT[burning.holds(self.rules[row][sieve.key], counts, self._objectives[row])]
         return verdicts
 
 
@@ -152,11 +152,11 @@ class _Sieve:
         return not self.long
 
     def verdicts(self, lookback: Mapping[str, Ints]) -> Verdicts:
-        """What the counts say to each of the rows, as `alerting.holds` does."""
+        """What the counts say to each of the rows, as `burning.holds` does."""
         return self._failing(lookback) if self.is_total else self._burning(lookback)
 
     def over(self, lookback: Mapping[str, Ints], active_ns: Ints) -> Mask:
-        """Where total failure, active for so long, is over, as `alerting.is_over` says."""
+        """Where total failure, active for so long, is over, as `burning.is_over` says."""
         over = np.zeros(len(self.rows), dtype=np.bool_)
         for text in FAILURE_WINDOWS:
             is_fit = (active_ns >= BURN_WINDOWS[text] * _SECOND_NS) | (text == FAILURE_WINDOWS[0])
@@ -188,7 +188,7 @@ class _Sieve:
 
 
 def _works(counts: Ints) -> Mask:
-    """As `alerting.works`; a whole number is above a bound where it is above what is whole of it."""
+    """As `burning.works`; a whole number is above a bound where it is above what is whole of it."""
     works: Mask = counts[:, GOOD] > counts[:, TOTAL] * MOST_GOOD.numerator // MOST_GOOD.denominator
     return works
 

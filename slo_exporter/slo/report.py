@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import floor
 from typing import Final
 
-from slo_exporter.slo import alerting, budget
+from slo_exporter.slo import budget, burning
 from slo_exporter.slo.alerting import AlertKey, AlertRule, burn_text
 from slo_exporter.slo.budget import Budget, Counts
 from slo_exporter.slo.definition import Slo
@@ -129,12 +129,12 @@ def _alert_report(
     since_ns: int | None,
     now_ns: int,
 ) -> AlertReport:
-    holds, long = alerting.holds(rule, counts, objective), rule.long
+    holds, long = burning.holds(rule, counts, objective), rule.long
     if rule.factor is None:
-        long = alerting.failure_window(rule, counts) or ""
+        long = burning.failure_window(rule, counts) or ""
         if since_ns is not None:
             # It ends otherwise than it fires.
-            over = alerting.recovery_window(counts, (now_ns - since_ns) / _SECOND_NS)
+            over = burning.recovery_window(counts, (now_ns - since_ns) / _SECOND_NS)
             holds, long = (False, over) if over else (holds or None, long)
     return AlertReport(
         rule=rule,

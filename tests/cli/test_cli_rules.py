@@ -81,3 +81,52 @@ def test_a_file_that_cannot_be_written_is_usage(tmp_path: Path, capsys: pytest.C
 
     assert main(["rules", write(tmp_path / "a.yaml", "chat", "a"), "--out", str(out)]) == 2
     assert "own.rules.yml: cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+def test_an_slo_file_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its own name, and through links of both kinds."""
+    given = write(tmp_path / "a.yaml", "chat", "a")
+    before = Path(given).read_text()
+    (tmp_path / "soft.yml").symlink_to(given)
+    (tmp_path / "hard.yml").hardlink_to(given)
+
+    for out in (given, str(tmp_path / "soft.yml"), str(tmp_path / "hard.yml")):
+        assert main(["rules", given, "--out", out]) == 2
+        assert f"{out} is one of the SLO files; write the rules to another file" in capsys.readouterr().err
+    assert Path(given).read_text() == before
+
+
+def test_a_file_of_rules_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    """Its mode stays, a link to it stays one, and nothing is left beside it."""
+    given, real, link = write(tmp_path / "a.yaml", "chat", "a"), tmp_path / "real.yml", tmp_path / "own.rules.yml"
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    inode = real.stat().st_ino
+
+    assert main(["rules", given, "--out", str(link)]) == 0
+
+    assert "SloBudgetBurn" in names(real.read_text())
+    assert link.is_symlink()
+    assert (real.stat().st_mode & 0o777, real.stat().st_ino != inode) == (0o640, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.yaml", "own.rules.yml", "real.yml"]
+
+
+def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
+    """A device stays one."""
+    assert main(["rules", write(tmp_path / "a.yaml", "chat", "a"), "--out", "/dev/null"]) == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_counters_of_gpus_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each node counts its own; gauges know the nodes."""
+    path = tmp_path / "gpus.yaml"
+    slo = "{name: up, objective: 99%, window: 7d, indicator: {gpus: {}, timeslice: 1m, good: min(up) >= 100%}}"
+    path.write_text(f"apiVersion: slo-exporter/v1\nservice: gpus\nslos:\n  - {slo}\n")
+
+    assert main(["rules", str(path), "--source", "counters"]) == 2
+    assert (
+        "gpus/up is on GPUs, and every node counts its own: --source counters cannot tell nodes apart; "
+        "leave out --source counters" in capsys.readouterr().err
+    )
+    assert main(["rules", str(path)]) == 0

@@ -75,6 +75,42 @@ def test_alerts_go_where_they_belong(amtool: Callable[..., str]) -> None:
     assert [said.strip() for said in routed] == [receiver for _, receiver in ROUTED]
 
 
+def test_the_pages_of_a_team_come_from_the_rules_for_every_slo(
+    amtool: Callable[..., str], require: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Its label is on what they fire, and by it the page goes to its rota."""
+    labels = {"service": "chat", "slo": "s", "severity": "page", "tier": "quick", "team": "llm"}
+    mine = 'service="chat", slo="s"'
+    series = {
+        f'slo_info{{{mine}, team="llm"}}': 1,
+        f'slo_burn_rate{{{mine}, window="1h"}}': 50,
+        f'slo_burn_rate{{{mine}, window="5m"}}': 50,
+        f'slo_bad_events{{{mine}, window="1h"}}': 50,
+        f'slo_alert_burn_rate_threshold{{{mine}, severity="page", tier="quick"}}': 14,
+        f"slo_alert_min_bad_events{{{mine}}}": 5,
+    }
+    firing = ", ".join(f"{key}={json.dumps(said)}" for key, said in labels.items())
+    case = {
+        "expr": f"count by ({', '.join(labels)}) (ALERTS)",
+        "eval_time": "3m",
+        "exp_samples": [{"labels": f"{{{firing}}}", "value": 1}],
+    }
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": f"{value}x9"} for name, value in series.items()],
+        "promql_expr_test": [case],
+    }
+    path = tmp_path / "team.test.yml"
+    path.write_text(yaml.safe_dump({"rule_files": [str(ROOT / "rules/slos.rules.yml")], "tests": [test]}))
+    done = subprocess.run([require("promtool"), "test", "rules", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    said = amtool(
+        "config", "routes", "test", f"--config.file={CONFIG}", *(f"{key}={said}" for key, said in labels.items())
+    )
+    assert said.strip() == "llm-pager"
+
+
 def test_what_is_wrong_with_one_slo_is_one_notification() -> None:
     """Alerts on SLOs are grouped by service and SLO, at any severity."""
     (route,) = [one for one in SAMPLE["route"]["routes"] if one["matchers"] == ['slo=~".+"']]
@@ -222,7 +258,7 @@ def test_an_exporter_that_takes_no_exports_is_told_once(alertmanager: Alertmanag
 
 def test_a_gpu_that_is_gone_is_told_once(alertmanager: Alertmanager) -> None:
     """Its tickets are no news, those of the GPU beside it are."""
-    host = {"instance": "a:1"}
+    host = {"node": "n1"}
     fired = [
         {"alertname": "GpuLost", "uuid": "GPU-1"} | host | PAGE,
         {"alertname": "GpuThrottled", "uuid": "GPU-1"} | host | TICKET,

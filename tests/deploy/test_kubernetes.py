@@ -232,17 +232,42 @@ def test_labels_of_targets_are_none_of_ours_but_service() -> None:
     assert ours & {"job", "instance", "pod", "namespace", "node", "container", "endpoint", "service"} == {"service"}
 
 
-def test_the_pod_monitor_finds_both() -> None:
-    """The port has that name in every pod, the job is called as our alerts call it, and labels stay ours."""
-    monitor = yaml.safe_load((FOLDER / "prometheus-operator/pod-monitor.yaml").read_text())["spec"]
+JOBS = {"Deployment": "slo-exporter", "DaemonSet": "slo-exporter-gpus"}
+"""Each has a job of its own: alerts go by its name."""
+
+
+@each_workload
+def test_a_pod_monitor_finds_its_pods_alone(kind: str) -> None:
+    """The port has that name in the pod, the job is called as our alerts call it, and labels stay ours."""
+    monitors = list(yaml.safe_load_all((FOLDER / "prometheus-operator/pod-monitor.yaml").read_text()))
+    (monitor,) = [one["spec"] for one in monitors if one["metadata"]["name"] == JOBS[kind]]
     (endpoint,) = monitor["podMetricsEndpoints"]
+    jobs = [rule["replacement"] for rule in endpoint["relabelings"] if rule["targetLabel"] == "job"]
+    found = [
+        one for one in WORKLOADS if monitor["selector"]["matchLabels"].items() <= pod(one)["metadata"]["labels"].items()
+    ]
 
     assert endpoint["honorLabels"] is True
-    for kind in WORKLOADS:
-        labels = pod(kind)["metadata"]["labels"]
-        assert monitor["selector"]["matchLabels"].items() <= labels.items()
-        assert labels[monitor["jobLabel"]] == "slo-exporter"
-        assert endpoint["port"] in ports(kind)
+    assert found == [kind]
+    assert jobs == [JOBS[kind]]
+    assert endpoint["port"] in ports(kind)
+
+
+def test_alerts_go_by_the_jobs_that_there_are() -> None:
+    """Names of jobs stand in the rules."""
+    asked = re.findall(r'job="([^"]+)"', (ROOT / "rules/slo-exporter.rules.yml").read_text())
+
+    assert set(asked) == set(JOBS.values())
+
+
+def test_the_hosts_of_gpus_have_names() -> None:
+    """Of them alone: counts of the server move with its pod."""
+    jobs = yaml.safe_load((FOLDER / "prometheus-scrape.yml").read_text())["scrape_configs"]
+    monitors = yaml.safe_load_all((FOLDER / "prometheus-operator/pod-monitor.yaml").read_text())
+    named = [one["metadata"]["name"] for one in monitors if "targetLabel: node" in yaml.safe_dump(one)]
+
+    assert [job["job_name"] for job in jobs if "target_label: node" in yaml.safe_dump(job)] == named
+    assert named == ["slo-exporter-gpus"]
 
 
 @pytest.mark.parametrize("program", PROMTOOLS)
@@ -252,7 +277,7 @@ def test_promtool_has_nothing_against_the_scrape_job(
     """Debian builds some without the discovery of Kubernetes: those are asked about the rest."""
     promtool = require(program)
     config = yaml.safe_load((FOLDER / "prometheus-scrape.yml").read_text())
-    (job,) = config["scrape_configs"]
+    jobs = config["scrape_configs"]
 
     def check() -> subprocess.CompletedProcess[str]:
         (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
@@ -261,9 +286,12 @@ def test_promtool_has_nothing_against_the_scrape_job(
 
     said = check()
     if "field kubernetes_sd_configs not found" in said.stderr:
-        del job["kubernetes_sd_configs"]
+        for job in jobs:
+            del job["kubernetes_sd_configs"]
         said = check()
 
     assert said.returncode == 0, said.stderr
-    assert job["job_name"] == "slo-exporter"
-    assert job["honor_labels"] is True
+    components = [job["relabel_configs"][0]["regex"] for job in jobs]
+    assert [job["job_name"] for job in jobs] == list(JOBS.values())
+    assert components == [pod(kind)["metadata"]["labels"]["app.kubernetes.io/component"] for kind in JOBS]
+    assert all(job["honor_labels"] is True for job in jobs)

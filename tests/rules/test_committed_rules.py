@@ -11,6 +11,7 @@ import yaml
 
 from slo_exporter.ingest.otlp.refusals import REASONS
 from slo_exporter.rules import __main__ as generator
+from slo_exporter.rules import operator
 from slo_exporter.rules.committed import COMMITTED
 from slo_exporter.slo.alerting import STANDARD
 from slo_exporter.web.metrics.catalogue import CATALOGUE
@@ -21,8 +22,8 @@ TESTS = sorted((ROOT / "rules/tests").glob("*.test.yml"))
 RUNBOOKS = (ROOT / "docs/runbooks.md").read_text()
 
 METRICS = {metric.name: metric for metric in CATALOGUE}
-TARGET_LABELS = {"job", "instance"}
-RULE_LABELS = {"alertname", "alertstate", "severity", "tier", "long_window", "short_window", "pod", "window"}
+TARGET_LABELS = {"job", "instance", "pod", "container", "endpoint", "node", "namespace"}
+RULE_LABELS = {"alertname", "alertstate", "severity", "tier", "long_window", "short_window", "window", "team"}
 SELECTOR = re.compile(r"(?<![\"\w])(up|(?:slo|inference|gpu)_[a-z0-9_]+)\b(?:\{([^}]*)\})?(?!\")")
 
 Run = Callable[..., str]
@@ -57,6 +58,7 @@ def test_the_files_are_what_the_generator_makes(tmp_path: Path) -> None:
     generator.main(made)
 
     assert {path.name: path.read_text() for path in FILES} == {path.name: path.read_text() for path in made.iterdir()}
+    assert (tmp_path / operator.PLACE).read_text() == (ROOT / operator.PLACE).read_text()
 
 
 def test_promtool_has_nothing_against_the_rules(promtool: Run) -> None:
@@ -97,11 +99,29 @@ def test_rules_ask_for_metrics_that_exist(rule: dict[str, Any]) -> None:
         label for part in re.findall(r"(?:without|ignoring) \(([^)]*)\)", rule["expr"]) for label in part.split(", ")
     }
 
-    assert asked or rule.get("alert") == "SloExporterDown"
+    assert asked or rule.get("alert") in ("SloExporterDown", "SloExporterGpusDown")
     assert [name for name, _ in asked if name not in METRICS] == []
     assert [labels for name, labels in asked if not labels <= TARGET_LABELS | set(METRICS[name].labels)] == []
     known = {label for name, _ in asked for label in METRICS[name].labels}
     assert {label for label in grouped if not label.startswith("sloth_")} <= known | TARGET_LABELS | RULE_LABELS
+
+
+def test_the_prometheus_operator_gets_every_rule() -> None:
+    """The same groups, in an object of its own kind."""
+    made = yaml.safe_load((ROOT / operator.PLACE).read_text())
+    groups = [group for name in COMMITTED for group in yaml.safe_load((ROOT / "rules" / name).read_text())["groups"]]
+
+    assert (made["apiVersion"], made["kind"]) == ("monitoring.coreos.com/v1", "PrometheusRule")
+    assert made["spec"] == {"groups": groups}
+
+
+@each_alert
+def test_an_update_of_the_exporter_fires_no_alert_again(alert: dict[str, Any]) -> None:
+    """Alerts on SLOs and GPUs lack what changes with a process."""
+    ours = alert["alert"].startswith("SloExporter")
+    kept = re.search(r"max without \(instance, pod, (?:container, endpoint|window)[,)]", alert["expr"])
+
+    assert bool(kept) != ours
 
 
 @each_alert

@@ -12,7 +12,7 @@ from builders import slo
 from slo_exporter.rules.own import For, Source, rule_file
 from slo_exporter.rules.slos import SLOS
 from slo_exporter.rules.text import text
-from slo_exporter.slo import alerting, budget
+from slo_exporter.slo import budget, burning
 from slo_exporter.slo.alerting import AlertPolicy
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
@@ -39,10 +39,12 @@ def _counts(random: Random, of: Slo) -> Mapping[str, Counts]:
     """A longer window holds what a shorter one does."""
     good = bad = 0
     found: dict[str, Counts] = {}
-    scale, share = random.choice([0, 1, 3, 1000]), 1 - float(of.objective)
+    scale, share = random.choice([0, 1, 3, 7, 1000]), 1 - float(of.objective)
     for window in BURN_WINDOWS:
         more = random.randint(0, 3) * scale
-        wrong = round(more * min(1.0, share * random.choice([0, 0.5, 1, 3, 6, 14.4, 20, 1000])))
+        wrong = round(
+            more * random.choice([0.95, *(min(1.0, share * burn) for burn in (0, 0.5, 1, 3, 6, 14.4, 20, 1000))])
+        )
         good, bad = good + more - wrong, bad + wrong
         found[window] = Counts(good, good + bad)
     return found
@@ -65,14 +67,14 @@ def series(of: Slo, counts: Mapping[str, Counts]) -> Iterator[tuple[str, float |
 
 @pytest.mark.parametrize("source", ["served", "own"])
 def test_alerts_fire_where_the_exporter_says_so(source: str, promtool: Run, tmp_path: Path) -> None:
-    """Of a hundred SLOs each alert, by the rules for every SLO and by those with the numbers written in."""
-    every = list(drawn(100))
+    """Of two hundred SLOs each alert, by the rules for every SLO and by those with the numbers written in."""
+    every = list(drawn(200))
     made = SLOS if source == "served" else rule_file([of for of, _ in every], Source.GAUGES, {For.ALERTS})
     fires = [
         {"labels": f'{{slo="{of.name}", severity="{rule.severity}", tier="{rule.tier}"}}', "value": 1}
         for of, counts in every
         for rule in of.alert_rules
-        if alerting.holds(rule, counts, of.objective)
+        if burning.holds(rule, counts, of.objective)
     ]
     test = {
         "rule_files": ["made.rules.yml"],
@@ -99,5 +101,6 @@ def test_alerts_fire_where_the_exporter_says_so(source: str, promtool: Run, tmp_
     (tmp_path / "made.rules.yml").write_text(text(made))
     (tmp_path / "made.test.yml").write_text(yaml.safe_dump(test))
 
-    assert 40 < len(fires) < 300
+    assert 80 < len(fires) < 600
+    assert sum("total" in str(fire["labels"]) for fire in fires) > 10
     promtool("test", "rules", tmp_path / "made.test.yml")

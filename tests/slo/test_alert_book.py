@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo_exporter.sli.records import Ints
-from slo_exporter.slo import alerting
+from slo_exporter.slo import alerting, burning
 from slo_exporter.slo.alert_book import AlertBook, AlertChange, counts_by_window
 from slo_exporter.slo.alerting import AlertKey, AlertPolicy, Severity, Tier
 from slo_exporter.slo.definition import Slo
@@ -169,9 +169,9 @@ def test_many_are_judged_as_each_alone(rows: Sequence[tuple[dict[str, Row], str,
 
     rules = {(row, rule.key): rule for row, one in enumerate(slos) for rule in one.alert_rules}
     asked = {one: (rules[one], counts_by_window(counts, one[0]), slos[one[0]].objective) for one in ids}
-    says = {one: alerting.holds(*asked[one]) for one in ids}
+    says = {one: burning.holds(*asked[one]) for one in ids}
     was = {(row, key): (LATER_NS - at) / 10**9 for row, since in active.items() for key, at in since.items()}
-    over = {one for one in was if alerting.is_over(*asked[one], active_s=was[one])}
+    over = {one for one in was if burning.is_over(*asked[one], active_s=was[one])}
     assert set(change.fired) == {one for one in ids if says[one] and one not in was}
     assert set(change.resolved) == over | {one for one in was if one[0] in corrected and not says[one]}
 

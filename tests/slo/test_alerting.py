@@ -10,7 +10,7 @@ from builders import slo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slo_exporter.slo import alerting
+from slo_exporter.slo import alerting, burning
 from slo_exporter.slo.alerting import KEYS, STANDARD, AlertPolicy, AlertRule, Burn, Severity, Tier
 from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.windows import BURN_WINDOWS
@@ -124,36 +124,36 @@ def test_one_failure_in_ten_requests_an_hour_does_not_page() -> None:
     """It burns at 10 at 99 %, at 100 at 99.9 %; one bad event is no news."""
     rule = rule_of(QUICK, objective="0.999")
 
-    assert alerting.holds(rule, windows(w5m=(1, 1), w1h=(1, 10)), Decimal("0.999")) is False
-    assert alerting.holds(rule_of(TOTAL), windows(w5m=(1, 1), w1h=(1, 10)), Decimal("0.999")) is False
+    assert burning.holds(rule, windows(w5m=(1, 1), w1h=(1, 10)), Decimal("0.999")) is False
+    assert burning.holds(rule_of(TOTAL), windows(w5m=(1, 1), w1h=(1, 10)), Decimal("0.999")) is False
 
 
 def test_a_total_outage_of_ten_requests_an_hour_pages() -> None:
     """Half an hour of nothing but failures, in the shortest window that tells."""
     counts = windows(w5m=(1, 1), w30m=(5, 5), w1h=(5, 10))
 
-    assert alerting.holds(rule_of(TOTAL), counts, Decimal("0.99")) is True
-    assert alerting.failure_window(rule_of(TOTAL), counts) == "30m"
+    assert burning.holds(rule_of(TOTAL), counts, Decimal("0.99")) is True
+    assert burning.failure_window(rule_of(TOTAL), counts) == "30m"
 
 
 def test_a_total_outage_needs_no_reachable_factor() -> None:
     """At an objective of 50 % half the requests may fail; all of them may not."""
-    assert alerting.holds(rule_of(TOTAL, objective="0.5"), windows(w5m=(9, 9)), Decimal("0.5")) is True
-    assert alerting.holds(rule_of(TOTAL, objective="0.5"), windows(w5m=(8, 9)), Decimal("0.5")) is False
+    assert burning.holds(rule_of(TOTAL, objective="0.5"), windows(w5m=(9, 9)), Decimal("0.5")) is True
+    assert burning.holds(rule_of(TOTAL, objective="0.5"), windows(w5m=(8, 9)), Decimal("0.5")) is False
 
 
 @pytest.mark.parametrize(("bad", "total", "fails"), [(19, 20, True), (18, 19, False), (38, 40, True), (37, 40, False)])
 def test_total_failure_is_that_hardly_any_event_is_good(bad: int, total: int, *, fails: bool) -> None:
     """One in twenty may be: a health check, a cached answer."""
-    assert alerting.holds(rule_of(TOTAL), windows(w5m=(bad, total)), Decimal("0.99")) is fails
+    assert burning.holds(rule_of(TOTAL), windows(w5m=(bad, total)), Decimal("0.99")) is fails
 
 
 def test_total_failure_does_not_fire_while_a_shorter_window_works() -> None:
     """An outage that only a longer window still shows is over: 20 failures at night, one good request since."""
     counts = windows(w30m=(0, 1), w6h=(20, 21))
 
-    assert alerting.holds(rule_of(TOTAL), counts, Decimal("0.99")) is False
-    assert alerting.failure_window(rule_of(TOTAL), counts) == "30m"
+    assert burning.holds(rule_of(TOTAL), counts, Decimal("0.99")) is False
+    assert burning.failure_window(rule_of(TOTAL), counts) == "30m"
 
 
 def test_total_failure_ends_on_news_alone() -> None:
@@ -161,12 +161,12 @@ def test_total_failure_ends_on_news_alone() -> None:
     rule, objective = rule_of(TOTAL), Decimal("0.99")
     before = windows(w5m=(1, 1), w30m=(9, 100))
 
-    assert alerting.holds(rule, before, objective) is False
-    assert alerting.is_over(rule, before, objective, active_s=1799) is False
-    assert alerting.is_over(rule, before, objective, active_s=1800) is True
-    assert alerting.is_over(rule, windows(), objective, active_s=86400) is False
-    assert alerting.is_over(rule, windows(w5m=(3, 4)), objective, active_s=0) is True
-    assert alerting.is_over(rule, windows(w5m=(57, 60)), objective, active_s=86400) is False
+    assert burning.holds(rule, before, objective) is False
+    assert burning.is_over(rule, before, objective, active_s=1799) is False
+    assert burning.is_over(rule, before, objective, active_s=1800) is True
+    assert burning.is_over(rule, windows(), objective, active_s=86400) is False
+    assert burning.is_over(rule, windows(w5m=(3, 4)), objective, active_s=0) is True
+    assert burning.is_over(rule, windows(w5m=(57, 60)), objective, active_s=86400) is False
 
 
 @pytest.mark.parametrize(("objective", "has"), [("0.05", False), ("0.051", True)])
@@ -179,17 +179,17 @@ def test_the_short_window_resolves() -> None:
     """The long window still burns, five minutes after the fault nobody is paged."""
     rule, objective = rule_of(QUICK), Decimal("0.99")
 
-    assert alerting.holds(rule, windows(w5m=(50, 100), w1h=(50, 200)), objective) is True
-    assert alerting.holds(rule, windows(w5m=(0, 100), w1h=(50, 200)), objective) is False
+    assert burning.holds(rule, windows(w5m=(50, 100), w1h=(50, 200)), objective) is True
+    assert burning.holds(rule, windows(w5m=(0, 100), w1h=(50, 200)), objective) is False
 
 
 def test_no_data_says_nothing() -> None:
     """Neither to a burn nor to total failure."""
     objective = Decimal("0.99")
 
-    assert alerting.holds(rule_of(QUICK), windows(), objective) is None
-    assert alerting.holds(rule_of(QUICK), windows(w1h=(50, 50)), objective) is None
-    assert alerting.holds(rule_of(TOTAL), windows(w6h=(4, 4)), objective) is None
+    assert burning.holds(rule_of(QUICK), windows(), objective) is None
+    assert burning.holds(rule_of(QUICK), windows(w1h=(50, 50)), objective) is None
+    assert burning.holds(rule_of(TOTAL), windows(w6h=(4, 4)), objective) is None
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_what_one_window_denies_the_other_need_not_tell(
     """An and of three values: no, yes and no data."""
     counts = {**windows(), "5m": Counts(short[1] - short[0], short[1]), "1h": Counts(long[1] - long[0], long[1])}
 
-    assert alerting.holds(rule_of(QUICK), counts, Decimal("0.99")) is expected
+    assert burning.holds(rule_of(QUICK), counts, Decimal("0.99")) is expected
 
 
 @pytest.mark.parametrize(
@@ -274,4 +274,4 @@ def test_a_burn_is_judged_exactly(
 
     says = [long[0] >= least and burns(*long) if long[1] else None, burns(*short) if short[1] else None]
     expected = False if False in says else None if None in says else True
-    assert alerting.holds(rule, windows(w5m=short, w1h=long), objective) is expected
+    assert burning.holds(rule, windows(w5m=short, w1h=long), objective) is expected
