@@ -51,7 +51,7 @@ class Judge(Protocol):
 
     def fails(self, least: int | None) -> str:
         """
-        The share of bad events where hardly one was good.
+        Something where hardly an event was good.
 
         In the shortest window that has *least* events; None: as many as the SLO says.
         """
@@ -141,7 +141,7 @@ def failure(judge: Judge, least: int | None = None, names: Names = EVERY) -> Ale
         severity=Severity.PAGE,
         labels=labels,
         summary=f"{_SLO} fails in nearly every event.",
-        description=f"{{{{ if $value }}}}{{{{ $value | humanizePercentage }}}} of the last events are bad.{_FROZEN}",
+        description="At most 1 in 20 of the newest events is good; it ends when good ones come.",
     )
 
 

@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from slo_exporter.rules.burning import OWN_LABELS, Row
-from slo_exporter.rules.promql import ANSWERS, PLACE, REPLICA, Wanted, indented, number, selector, without
-from slo_exporter.slo.alerting import FAILURE_WINDOWS, LEAST_FAILED, MOST_GOOD, Severity, Tier
+from slo_exporter.rules.promql import ANSWERS, PLACE, REPLICA, Wanted, selector, without
+from slo_exporter.slo.alerting import Severity, Tier
 
-_MOST: Final = number(MOST_GOOD)
-_BREAK: Final = "\n"
 KEPT: Final = "10m"
 """So long a spent budget stays spent when nothing is scraped."""
 
@@ -24,16 +22,13 @@ class Gauges:
     window: str = ""
     """The compliance window of the one SLO; empty where each has its own."""
 
-    away: str = ""
-    """A series that stands for what `of_absent` says; empty: it is said in each rule."""
-
     def series(self, metric: str, **matchers: Wanted) -> str:
         """A gauge as it is."""
         return selector(metric, **self.matchers, **matchers)
 
-    def one(self, metric: str, **matchers: Wanted) -> str:
-        """A gauge, once however often it is scraped."""
-        return self._once(self.series(metric, **matchers))
+    def one(self, metric: str, *, keep: tuple[str, ...] = (), **matchers: Wanted) -> str:
+        """A gauge, once however often it is scraped; of its own labels it has those to *keep*."""
+        return self._once(self.series(metric, **matchers), keep)
 
     def burns(self, row: Row) -> str:
         """Both windows above the factor, and bad events enough."""
@@ -41,28 +36,13 @@ class Gauges:
         bad = self.one("slo_bad_events", window=row.long)
         return f"{long}\n  > {row.factor}\nand\n{short}\n  > {row.factor}\nand\n{bad}\n  >= {row.least}"
 
-    def fails(self, least: int | None) -> str:
+    def fails(self, least: int | None) -> str:  # noqa: ARG002 - the exporter knows
         """
-        A window with events enough, of which hardly one is good, unless a shorter one works.
+        The exporter says so.
 
-        Of so many events with that SLI so many are bad; half an event is the room for rounding. What is rare
-        comes first, for Prometheus ends where one side is empty.
+        It remembers since when, and ends it on news alone; an expression cannot.
         """
-        *shorter, longest = FAILURE_WINDOWS
-        failing = self._failing(longest, least)
-        for window in reversed(shorter):
-            works = f"{self.series('slo_sli_ratio', window=window)} > {_MOST}"
-            failing = f"(\n{indented(failing)}\n)\nunless ignoring (window)\n{works}"
-            failing = f"{self._failing(window, least)}\nor ignoring (window)\n{failing}"
-        asked = self.one("slo_alert_active", severity=Severity.PAGE.value, tier=Tier.TOTAL.value)
-        return f"1 - {self._once(f'{_BREAK}{indented(failing)}{_BREAK}')}\nand\n{asked}"
-
-    def _failing(self, window: str, least: int | None) -> str:
-        sli, bad = (self.series(metric, window=window) for metric in ("slo_sli_ratio", "slo_bad_events"))
-        served = f"clamp_min({self.series('slo_alert_min_bad_events')}, {LEAST_FAILED})"
-        enough = f"({served} - 0.5) * ignoring (window)" if least is None else f"{least - 0.5} *"
-        few = f"{sli} <= {_MOST}"
-        return f"{few} and ignoring (window)\n({bad} >= ignoring (window) {enough} (1 - ({few})))"
+        return f"{self.one('slo_alert_active', severity=Severity.PAGE.value, tier=Tier.TOTAL.value)} == 1"
 
     def overspent(self) -> str:
         """More than 1; a scrape that is missed or a restart does not begin the wait anew."""
@@ -73,15 +53,16 @@ class Gauges:
     def goes_on(self, severity: Severity, tier: Tier, row: Row | None) -> str:  # noqa: ARG002 - the exporter knows
         """The exporter says so; or it says nothing at all."""
         verdict = self.one("slo_alert_active", severity=severity.value, tier=tier.value)
-        return f"{verdict} == 1\nor\n{self.away or self.of_absent()} unless {verdict}"
+        return f"{verdict} == 1\nor\n{self.of_absent()} unless {verdict}"
 
     def of_absent(self) -> str:
         """SLOs that were there within the hour, and whose exporter does not answer."""
         there = f"last_over_time({self.series('slo_objective_ratio')}[1h])"
         return self._once(f"{there} unless on ({PLACE}) {ANSWERS}")
 
-    def _once(self, expr: str) -> str:
-        return without((*REPLICA, "window", *OWN_LABELS, *self.taken), expr)
+    def _once(self, expr: str, keep: tuple[str, ...] = ()) -> str:
+        others = (*REPLICA, "window", *OWN_LABELS, *self.taken)
+        return without((label for label in others if label not in keep), expr)
 
     # What the recordings for other tools are made of.
 

@@ -7,18 +7,69 @@ from slo_exporter.rules import burning, pyrra, sloth
 from slo_exporter.rules.burning import NAMES, TEAM, Row
 from slo_exporter.rules.gauges import KEPT, Gauges
 from slo_exporter.rules.model import Group, Recording, RuleFile
-from slo_exporter.slo.alerting import STANDARD
+from slo_exporter.rules.promql import indented, selector, without
+from slo_exporter.slo.alerting import STANDARD, Severity, Tier
+from slo_exporter.slo.windows import BURN_WINDOWS
 
 _AWAY: Final = "slo:away:objective_ratio"
-_GAUGES: Final = Gauges(taken=(TEAM,), away=_AWAY)
-_LEAST: Final = _GAUGES.one("slo_alert_min_bad_events")
+_BURN: Final = "slo:burn_rate:ratio"
+_BAD: Final = "slo:bad_events:count"
+_FACTOR: Final = "slo:alert_threshold:ratio"
+_LEAST: Final = "slo:alert_min_bad_events:count"
+_ACTIVE: Final = "slo:alert_active:bool"
+
+
+class _Served(Gauges):
+    """Every SLO at once, over recordings of what the gauges say, each once however often it is scraped."""
+
+    def recordings(self) -> tuple[Recording, ...]:
+        """What every alert needs is made once."""
+        long = tuple(burn.long for burn in STANDARD)
+        every = tuple(window for window in BURN_WINDOWS if any(window in (b.long, b.short) for b in STANDARD))
+        return (
+            Recording(name=NAMES, expr=_NAMES),
+            Recording(name=_AWAY, expr=self.of_absent()),
+            Recording(name=_BURN, expr=self.one("slo_burn_rate", keep=("window",), window=every)),
+            Recording(name=_BAD, expr=self.one("slo_bad_events", keep=("window",), window=long)),
+            Recording(name=_FACTOR, expr=self.one("slo_alert_burn_rate_threshold", keep=("severity", "tier"))),
+            Recording(name=_LEAST, expr=self.one("slo_alert_min_bad_events")),
+            Recording(name=_ACTIVE, expr=self.one("slo_alert_active", keep=("severity", "tier"))),
+        )
+
+    def burns(self, row: Row) -> str:
+        """Both windows above the factor, and bad events enough."""
+        long, short = (selector(_BURN, window=window) for window in (row.long, row.short))
+        bad = selector(_BAD, window=row.long)
+        burning = (
+            f"{long} > ignoring (window, severity, tier) {row.factor}\nand ignoring (window)\n"
+            f"{short} > ignoring (window, severity, tier) {row.factor}\nand ignoring (window)\n"
+            f"{bad} >= ignoring (window) {row.least}"
+        )
+        return without(["window"], f"\n{indented(burning)}\n")
+
+    def fails(self, least: int | None) -> str:  # noqa: ARG002 - the exporter knows
+        """The exporter says so: it remembers since when."""
+        return f"{_verdict(Severity.PAGE, Tier.TOTAL)} == 1"
+
+    def goes_on(self, severity: Severity, tier: Tier, row: Row | None) -> str:  # noqa: ARG002 - the exporter knows
+        """The exporter says so; or it does not answer."""
+        verdict = _verdict(severity, tier)
+        return f"{verdict} == 1\nor\n{_AWAY} unless {verdict}"
+
+
+def _verdict(severity: Severity, tier: Tier) -> str:
+    """What the exporter says of an alert, without the name of it."""
+    return without(["severity", "tier"], selector(_ACTIVE, severity=severity.value, tier=tier.value))
+
+
+_GAUGES: Final = _Served(taken=(TEAM,))
 _ROWS: Final = tuple(
     Row(
         severity=burn.severity,
         tier=burn.tier,
         long=burn.long,
         short=burn.short,
-        factor=_GAUGES.one("slo_alert_burn_rate_threshold", severity=burn.severity.value, tier=burn.tier.value),
+        factor=selector(_FACTOR, severity=burn.severity.value, tier=burn.tier.value),
         least=_LEAST,
     )
     for burn in STANDARD
@@ -58,9 +109,7 @@ SLOS: Final = RuleFile(
         Group(
             name="slo-exporter-slos",
             rules=(
-                # What every alert below needs is made once.
-                Recording(name=NAMES, expr=_NAMES),
-                Recording(name=_AWAY, expr=_GAUGES.of_absent()),
+                *_GAUGES.recordings(),
                 burning.failure(_GAUGES),
                 *(burning.burn(_GAUGES, row) for row in _ROWS),
                 burning.exhausted(_GAUGES),

@@ -61,7 +61,9 @@ def series(of: Slo, counts: Mapping[str, Counts]) -> Iterator[tuple[str, float |
     yield f"slo_alert_min_bad_events{{{mine}}}", min((r.min_bad_events for r in of.alert_rules), default=None)
     for rule in of.alert_rules:
         which = f'{mine}, severity="{rule.severity}", tier="{rule.tier}"'
-        yield f"slo_alert_active{{{which}}}", 0
+        # Total failure is the exporter's word in the rules too: it remembers since when.
+        is_total = rule.factor is None and burning.holds(rule, counts, of.objective) is True
+        yield f"slo_alert_active{{{which}}}", int(is_total)
         yield f"slo_alert_burn_rate_threshold{{{which}}}", None if rule.factor is None else float(rule.factor)
 
 
