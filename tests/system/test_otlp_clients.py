@@ -1,8 +1,6 @@
 """Real clients: what their SDK sent is counted, exactly, over every protocol."""
 
-import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from installing import cache_of, installed
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 from opentelemetry.sdk.resources import Resource
@@ -49,25 +48,6 @@ def counts(server: Server, good: int, bad: int) -> Iterator[None]:
     yield
     more = {"good": good, "bad": bad, "total": good + bad, "excluded": 0}
     assert server.events() == {name: before[name] + more[name] for name in more}
-
-
-@contextmanager
-def installed(folder: Path, install: Callable[[Path], None]) -> Iterator[Path]:
-    """A folder that *install* filled once on this machine, completely or not at all."""
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()
-        install(unfinished)
-        unfinished.rename(folder)
-    yield folder
-
-
-def cache_of(name: str, content: bytes) -> Path:
-    """Where a client lies that was installed for *content*."""
-    root = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return root / "slo-exporter" / f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"
 
 
 @pytest.fixture(scope="session")
