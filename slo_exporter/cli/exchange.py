@@ -151,7 +151,8 @@ class Exchange:
         return _answer_of(error, body, url)
 
     def _unreachable(self, error: Exception) -> UnreachableError:
-        return UnreachableError(f"cannot reach {self.url}: {getattr(error, 'reason', None) or error}")
+        reason = getattr(error, "reason", None) or error
+        return UnreachableError(f"cannot reach {self.url}: {reason}; --url or SLO_EXPORTER_URL says where it is")
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):

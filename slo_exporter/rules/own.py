@@ -99,6 +99,8 @@ _COMMENT: Final = {
     Source.GAUGES: cleandoc(
         """
         Made by slo-exporter rules: make it again when the SLOs change.
+        Load it instead of slos.rules.yml, not beside it: both would alert. SLOs that are made over the API are
+        in that one alone.
 
         Numbers come from the gauges of slo-exporter: exact, but only while it is scraped. An alert that
         fires goes on for as long as the exporter says so, and while it does not answer, for an hour.
@@ -108,6 +110,8 @@ _COMMENT: Final = {
     Source.COUNTERS: cleandoc(
         """
         Made by slo-exporter rules --source counters: make it again when the SLOs change.
+        Load it instead of slos.rules.yml, not beside it: both would alert. SLOs that are made over the API are
+        in that one alone.
 
         Numbers come from slo_events_total alone, counted anew for each window. They are there for times
         at which slo-exporter was not scraped, and as good as Prometheus' own increase(). An alert that

@@ -38,7 +38,7 @@ While no larger share of events is good, hardly any is: one in twenty, and with 
 
 A health check or a cached answer that still works hides no outage by it.
 """
-MINUTE_S: Final = 60
+TWO_MINUTES_S: Final = 120
 """So many seconds of time slices, all of them bad, are news."""
 
 
@@ -151,9 +151,9 @@ class AlertPolicy:
     total_failure: bool = True
     min_bad_events: int | None = None
     """
-    In the long window; None: `DEFAULT_MIN_BAD_EVENTS`, or as many time slices as a minute has.
+    In the long window; None: `DEFAULT_MIN_BAD_EVENTS`, or as many time slices as two minutes have.
 
-    A slice is many records, but one of ten seconds may be bad by chance.
+    A slice is many records, but a single short one may be bad by chance.
     """
 
     @classmethod
@@ -167,7 +167,7 @@ class AlertPolicy:
 
     def least(self, timeslice_s: int | None) -> int:
         """Bad events that are news, where an event is a time slice of so many seconds, or none."""
-        usual = DEFAULT_MIN_BAD_EVENTS if timeslice_s is None else -(-MINUTE_S // timeslice_s)
+        usual = DEFAULT_MIN_BAD_EVENTS if timeslice_s is None else -(-TWO_MINUTES_S // timeslice_s)
         return self.min_bad_events or usual
 
 

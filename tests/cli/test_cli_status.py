@@ -193,9 +193,12 @@ def test_an_unknown_service_or_slo_exits_2(chat: Server, what: str, capsys: pyte
 
 
 def test_no_server_exits_3(capsys: pytest.CaptureFixture[str]) -> None:
-    """The message names the URL."""
+    """The message names the URL, and how to give another."""
     assert main(["status", "--url", "http://127.0.0.1:1"]) == 3
-    assert capsys.readouterr().err == "Error: cannot reach http://127.0.0.1:1: [Errno 111] Connection refused\n"
+
+    refused, hint = capsys.readouterr().err.split("; ")
+    assert refused == "Error: cannot reach http://127.0.0.1:1: [Errno 111] Connection refused"
+    assert hint == "--url or SLO_EXPORTER_URL says where it is\n"
 
 
 def test_a_host_that_is_no_name_exits_3(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,12 +6,12 @@ from typing import Final
 from urllib.parse import quote
 
 from slo_exporter.clock import SECOND_NS
-from slo_exporter.slo.alerting import Severity
+from slo_exporter.slo.alerting import KEYS, Severity
 from slo_exporter.slo.report import AlertReport, BudgetReport, alert_reason
 from slo_exporter.web import wording
 
 MOST_ALERTS: Final = 20
-"""Above the budgets; the API lists all."""
+"""SLOs above the budgets; the API lists all."""
 
 _SIGNS: Final = {Severity.PAGE: ("exhausted", "■"), Severity.TICKET: ("at-risk", "▲")}
 """As states of SLOs are drawn; the word stands beside it."""
@@ -19,7 +19,7 @@ _SIGNS: Final = {Severity.PAGE: ("exhausted", "■"), Severity.TICKET: ("at-risk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertRow:
-    """One active alert."""
+    """The gravest active alert of an SLO."""
 
     css: str
     mark: str
@@ -31,40 +31,47 @@ class AlertRow:
     """Which tier, and over which windows."""
     reason: str
     since: str
+    others: int
+    """Active alerts of the same SLO that it stands for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alerts:
-    """All of them, pages first, the oldest of them first."""
+    """One row an SLO, pages first, the oldest of them first."""
 
     total: int
+    """Of alerts."""
     rows: Sequence[AlertRow]
     hidden: int
-    """That are only in the API."""
+    """SLOs whose alerts are only in the API."""
 
 
 def alerts(reports: Iterable[BudgetReport], now_ns: int) -> Alerts | None:
     """The active alerts at an instant; None without one."""
-    active = sorted(
-        ((report, alert) for report in reports for alert in report.alerts if alert.is_active), key=_most_urgent
-    )
-    if not active:
+    active = [(report, _gravest_first(report)) for report in reports]
+    firing = sorted(((report, those) for report, those in active if those), key=_most_urgent)
+    if not firing:
         return None
     return Alerts(
-        total=len(active),
-        rows=[_row(report, alert, now_ns) for report, alert in active[:MOST_ALERTS]],
-        hidden=max(0, len(active) - MOST_ALERTS),
+        total=sum(len(those) for _, those in firing),
+        rows=[_row(report, those, now_ns) for report, those in firing[:MOST_ALERTS]],
+        hidden=max(0, len(firing) - MOST_ALERTS),
     )
 
 
-def _most_urgent(found: tuple[BudgetReport, AlertReport]) -> tuple[str, int, tuple[str, str], str]:
-    report, alert = found
+def _gravest_first(report: BudgetReport) -> list[AlertReport]:
+    return sorted((alert for alert in report.alerts if alert.is_active), key=lambda alert: KEYS.index(alert.rule.key))
+
+
+def _most_urgent(found: tuple[BudgetReport, list[AlertReport]]) -> tuple[str, int, tuple[str, str]]:
+    report, (alert, *_) = found
     # page stands before ticket in the alphabet, too.
-    return alert.rule.severity.value, alert.since_ns or 0, report.slo.key, alert.rule.tier.value
+    return alert.rule.severity.value, alert.since_ns or 0, report.slo.key
 
 
-def _row(report: BudgetReport, alert: AlertReport, now_ns: int) -> AlertRow:
-    slo, rule = report.slo, alert.rule
+def _row(report: BudgetReport, those: Sequence[AlertReport], now_ns: int) -> AlertRow:
+    slo, alert = report.slo, those[0]
+    rule = alert.rule
     css, mark = _SIGNS[rule.severity]
     return AlertRow(
         css=css,
@@ -76,6 +83,7 @@ def _row(report: BudgetReport, alert: AlertReport, now_ns: int) -> AlertRow:
         what=f"{rule.tier.value}, {_windows(alert)}" if _windows(alert) else rule.tier.value,
         reason=alert_reason(alert),
         since=wording.age(max(0, now_ns - (alert.since_ns or now_ns)) / SECOND_NS),
+        others=len(those) - 1,
     )
 
 
