@@ -63,7 +63,7 @@ def ours(traffic: Traffic, objective: Decimal, window_s: int, now_s: Fraction) -
     for text, seconds in BURN_WINDOWS.items():
         span = range_of(seconds, now_ns)
         counts[text] = traffic.between(Fraction(span.start), min(now_s, Fraction(span.end)))
-    asked = rules(AlertPolicy(), window_s=window_s, objective=objective, is_sliced=False)
+    asked = rules(AlertPolicy(), window_s=window_s, objective=objective)
     active = {rule.severity for rule in asked if holds(rule, counts, objective)}
     return {severity: severity in active for severity in Severity}
 
