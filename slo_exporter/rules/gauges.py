@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from slo_exporter.rules.burning import OWN_LABELS, Row
-from slo_exporter.rules.promql import ANSWERS, PLACE, REPLICA, Wanted, selector, without
+from slo_exporter.rules.promql import ANSWERS, PLACE, REPLICA, Wanted, indented, selector, without
 from slo_exporter.slo.alerting import Severity, Tier
 
 KEPT: Final = "10m"
@@ -34,7 +34,8 @@ class Gauges:
         """Both windows above the factor, and bad events enough."""
         long, short = (self.one("slo_burn_rate", window=window) for window in (row.long, row.short))
         bad = self.one("slo_bad_events", window=row.long)
-        return f"{long}\n  > {row.factor}\nand\n{short}\n  > {row.factor}\nand\n{bad}\n  >= {row.least}"
+        burning = f"{long}\n  > {row.factor}\nand\n{short}\n  > {row.factor}\nand\n{bad}\n  >= {row.least}"
+        return f"{burning}\nor\n0 * ({self.verdict(row.severity, row.tier)} == 1)"
 
     def fails(self, least: int | None) -> str:  # noqa: ARG002 - the exporter knows
         """
@@ -42,23 +43,30 @@ class Gauges:
 
         It remembers since when, and ends it on news alone; an expression cannot.
         """
-        return f"{self.one('slo_alert_active', severity=Severity.PAGE.value, tier=Tier.TOTAL.value)} == 1"
+        return f"{self.verdict(Severity.PAGE, Tier.TOTAL)} == 1"
 
     def overspent(self) -> str:
         """More than 1; a scrape that is missed or a restart does not begin the wait anew."""
-        left = self._once(f"last_over_time({self.series('slo_error_budget_remaining_ratio')}[{KEPT}])")
-        alerts = self._once(f"last_over_time({self.series('slo_alert_min_bad_events')}[{KEPT}])")
-        return f"1 - {left} > 1\nand\n{alerts}"
+        left, alerts = map(self._lately, ("slo_error_budget_remaining_ratio", "slo_alert_min_bad_events"))
+        return f"1 - (\n{indented(left)}\n) > 1\nand\n(\n{indented(alerts)}\n)"
 
     def goes_on(self, severity: Severity, tier: Tier, row: Row | None) -> str:  # noqa: ARG002 - the exporter knows
-        """The exporter says so; or it says nothing at all."""
-        verdict = self.one("slo_alert_active", severity=severity.value, tier=tier.value)
-        return f"{verdict} == 1\nor\n{self.of_absent()} unless {verdict}"
+        """The exporter does not answer."""
+        return f"{self.of_absent()} unless {self.verdict(severity, tier)}"
+
+    def verdict(self, severity: Severity, tier: Tier) -> str:
+        """1 where the exporter says that an alert is active, else 0."""
+        return self.one("slo_alert_active", severity=severity.value, tier=tier.value)
 
     def of_absent(self) -> str:
         """SLOs that were there within the hour, and whose exporter does not answer."""
         there = f"last_over_time({self.series('slo_objective_ratio')}[1h])"
         return self._once(f"{there} unless on ({PLACE}) {ANSWERS}")
+
+    def _lately(self, metric: str) -> str:
+        """A gauge; where its exporter does not answer, as it was."""
+        was = f"last_over_time({self.series(metric)}[{KEPT}])"
+        return f"{self.one(metric)}\nor\n{self._once(f'{was} unless on ({PLACE}) {ANSWERS}')}"
 
     def _once(self, expr: str, keep: tuple[str, ...] = ()) -> str:
         others = (*REPLICA, "window", *OWN_LABELS, *self.taken)

@@ -12,6 +12,7 @@ from slo_exporter.slo.alerting import STANDARD, Severity, Tier
 from slo_exporter.slo.windows import BURN_WINDOWS
 
 _AWAY: Final = "slo:away:objective_ratio"
+_BREAK: Final = "\n"
 _BURN: Final = "slo:burn_rate:ratio"
 _BAD: Final = "slo:bad_events:count"
 _FACTOR: Final = "slo:alert_threshold:ratio"
@@ -45,21 +46,18 @@ class _Served(Gauges):
             f"{short} > ignoring (window, severity, tier) {row.factor}\nand ignoring (window)\n"
             f"{bad} >= ignoring (window) {row.least}"
         )
-        return without(["window"], f"\n{indented(burning)}\n")
-
-    def fails(self, least: int | None) -> str:  # noqa: ARG002 - the exporter knows
-        """The exporter says so: it remembers since when."""
-        return f"{_verdict(Severity.PAGE, Tier.TOTAL)} == 1"
+        return (
+            f"{without(['window'], f'{_BREAK}{indented(burning)}{_BREAK}')}\n"
+            f"or\n0 * ({self.verdict(row.severity, row.tier)} == 1)"
+        )
 
     def goes_on(self, severity: Severity, tier: Tier, row: Row | None) -> str:  # noqa: ARG002 - the exporter knows
-        """The exporter says so; or it does not answer."""
-        verdict = _verdict(severity, tier)
-        return f"{verdict} == 1\nor\n{_AWAY} unless {verdict}"
+        """The exporter does not answer."""
+        return f"{_AWAY} unless {self.verdict(severity, tier)}"
 
-
-def _verdict(severity: Severity, tier: Tier) -> str:
-    """What the exporter says of an alert, without the name of it."""
-    return without(["severity", "tier"], selector(_ACTIVE, severity=severity.value, tier=tier.value))
+    def verdict(self, severity: Severity, tier: Tier) -> str:
+        """1 where the exporter says that an alert is active, else 0."""
+        return without(["severity", "tier"], selector(_ACTIVE, severity=severity.value, tier=tier.value))
 
 
 _GAUGES: Final = _Served(taken=(TEAM,))
