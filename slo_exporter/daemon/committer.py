@@ -28,6 +28,7 @@ from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch, StageTimes, c
 from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.ledger import Ledger
 from slo_exporter.slo.report import BudgetReport
+from slo_exporter.slo.windows import BURN_WINDOWS, range_of
 from slo_exporter.store.correcting import Asked
 from slo_exporter.store.errors import UnavailableError, UnknownError
 from slo_exporter.store.store import Audit, Store
@@ -212,6 +213,9 @@ class Committer:
         with self.lock:
             loaded.ledger.correct(correction)
             loaded.corrections.setdefault(row, []).append(made)
+        oldest_s = range_of(max(BURN_WINDOWS.values()), now_ns).start
+        if not made.removed.bad or made.span.end <= oldest_s:
+            return  # no alert is about what it took out
         # The correction stands; alerts that cannot be written now are judged by it at the next heartbeat.
         with suppress(UnavailableError):
             self.alerts.evaluate(loaded, now_ns, self.accepting.aged_ns(now_ns), corrected=row)

@@ -216,6 +216,19 @@ def test_a_correction_ends_what_it_took_out(opened: OpenCommitter, clock: Manual
     }
 
 
+def test_a_correction_of_what_went_well_ends_nothing(opened: OpenCommitter, clock: ManualClock) -> None:
+    """Alerts are about bad events: where it took out none, what is frozen stays."""
+    committer = opened([slo()])
+    fail(committer, clock)
+    clock.forward(4 * 86400)
+    committer.heartbeat()
+    before = active(committer, clock)
+
+    correct(committer, clock)
+
+    assert active(committer, clock) == before != {}
+
+
 def test_a_correction_stands_where_alerts_cannot_be_written(
     forgetful: ForgetfulDatabase, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
