@@ -19,7 +19,7 @@ from slo_exporter.rules.gauges import Gauges
 from slo_exporter.rules.model import Alert, Group, Recording, Rule, RuleFile
 from slo_exporter.rules.promql import label_names, number
 from slo_exporter.sli.gpus import GpuSelector
-from slo_exporter.slo.alerting import AlertRule, Severity
+from slo_exporter.slo.alerting import AlertRule
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.windows import BURN_WINDOWS
 
@@ -148,7 +148,7 @@ def _alerts(
 
 def _row(rule: AlertRule) -> Row:
     return Row(
-        severity=Severity(rule.severity),
+        severity=rule.severity,
         tier=rule.tier,
         long=rule.long,
         short=rule.short,

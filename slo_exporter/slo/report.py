@@ -162,9 +162,9 @@ def state_of(counts: Counts, objective: Decimal, coverage_ratio: float | None, *
 
 
 def reason_of(
-    state: State, slo: Slo, counts: Counts, coverage_ratio: float | None, burning: Sequence[AlertReport] = ()
+    state: State, slo: Slo, counts: Counts, coverage_ratio: float | None, alerts: Sequence[AlertReport] = ()
 ) -> str:
-    """One sentence that says why the state is what it is."""
+    """One sentence that says why the state is what it is; *alerts* are the active ones."""
     left = budget.budget(counts, slo.objective)
     match state:
         case State.NO_DATA if slo.indicator.timeslice_s:
@@ -177,8 +177,8 @@ def reason_of(
             return f"{bad}, {left.allowed_bad:.12g} allowed in {slo.window.text}"
         case State.INSUFFICIENT_DATA:
             return f"coverage is {share(coverage_ratio or 0)}, {LEAST_COVERAGE:.0%} is needed"
-        case State.AT_RISK if burning:
-            return alert_reason(burning[0])
+        case State.AT_RISK if alerts:
+            return alert_reason(alerts[0])
         case _:
             least = f", less than {LOW_BUDGET:.0%}" if state is State.AT_RISK else ""
             return f"{share(left.remaining_ratio or 0)} of the error budget remains{least}"

@@ -54,7 +54,7 @@ def board() -> Dashboard:
             layout.some("instance", "Instance", f'label_values({builds}{{job=~"$job"}}, instance)'),
         ],
         rows=[
-            Row(4, _headline()),
+            Row(4, [*_hears(), *_keeps_up()]),
             Row(8, [(8, _exports()), (8, _spans()), (8, _refused())], "Does it hear everything?"),
             Row(8, [(8, _quality()), (8, _duplicates()), (8, _commits())]),
             Row(8, [(8, _in_flight()), (8, _memory()), (8, _cpu())], "Does it keep up?"),
@@ -64,7 +64,8 @@ def board() -> Dashboard:
     ).dashboard()
 
 
-def _headline() -> list[tuple[int, Panel]]:
+def _hears() -> list[tuple[int, Panel]]:
+    """What comes in, and what of it is kept."""
     answered = f"sum({rate('slo_exporter_exports_total', ITSELF)})"
     accepted = share(f"sum({rate('slo_exporter_exports_total', ITSELF, ACCEPTED)})", answered)
     kept_share = number(
@@ -78,12 +79,35 @@ def _headline() -> list[tuple[int, Panel]]:
         Query(heard),
         steps=KEPT,
     )
-    waiting = f"max(slo_exporter_inflight_bytes{{{ITSELF}}} / slo_exporter_inflight_limit_bytes{{{ITSELF}}})"
     ready = said(
         "Exports",
         "Whether it accepts exports; of several instances, the worst.",
         Query(f"min(slo_exporter_ready{{{ITSELF}}})"),
         READY,
+    )
+    spans = number("Spans a second", "Spans that were taken.", Query(f"sum({spans_in})"))
+    return [
+        (4, ready),
+        (4, kept_share.unit("percentunit").decimals(2)),
+        (4, spans_kept.unit("percentunit").decimals(2)),
+        (3, spans.unit("short").decimals(0)),
+    ]
+
+
+def _keeps_up() -> list[tuple[int, Panel]]:
+    """Whether it writes, has room, and reads the GPUs."""
+    waiting = f"max(slo_exporter_inflight_bytes{{{ITSELF}}} / slo_exporter_inflight_limit_bytes{{{ITSELF}}})"
+    kept = number(
+        "Last kept",
+        "Time since something was written to the store; of several instances, the longest.",
+        Query(f"max(time() - slo_exporter_last_commit_timestamp_seconds{{{ITSELF}}})"),
+        steps=AGE,
+    )
+    queue = number(
+        "Queue used",
+        "Bytes that wait for acknowledgement, of the most that may; at 100 % exports are refused.",
+        Query(waiting),
+        steps=IN_FLIGHT,
     )
     gpus = said(
         "GPUs",
@@ -91,32 +115,7 @@ def _headline() -> list[tuple[int, Panel]]:
         Query(f"min(slo_exporter_nvml_up{{{ITSELF}}})"),
         READING,
     )
-    spans = number("Spans a second", "Spans that were taken.", Query(f"sum({spans_in})"))
-    kept = number(
-        "Last kept",
-        "Time since something was written to the store; of several instances, the longest.",
-        Query(f"max(time() - slo_exporter_last_commit_timestamp_seconds{{{ITSELF}}})"),
-        steps=AGE,
-    )
-    return [
-        (4, ready),
-        (4, kept_share.unit("percentunit").decimals(2)),
-        (4, spans_kept.unit("percentunit").decimals(2)),
-        (3, spans.unit("short").decimals(0)),
-        (3, kept.unit("s").decimals(0)),
-        (
-            3,
-            number(
-                "Queue used",
-                "Bytes that wait for acknowledgement, of the most that may; at 100 % exports are refused.",
-                Query(waiting),
-                steps=IN_FLIGHT,
-            )
-            .unit("percentunit")
-            .decimals(1),
-        ),
-        (3, gpus),
-    ]
+    return [(3, kept.unit("s").decimals(0)), (3, queue.unit("percentunit").decimals(1)), (3, gpus)]
 
 
 def _mean_commit() -> str:

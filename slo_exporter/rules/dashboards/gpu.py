@@ -46,7 +46,7 @@ def board() -> Dashboard:
             layout.one("gpu", "GPU", 'label_values(gpu_up{instance=~"$instance"}, gpu)'),
         ],
         rows=[
-            Row(4, _headline()),
+            Row(4, [*_does(), *_hindered()]),
             Row(9, [(12, _activity()), (12, _held_back())], "Activity, and what holds it back"),
             Row(8, [(8, _power()), (8, _heat()), (8, _clocks())]),
             Row(8, [(8, _memory()), (8, _pcie()), (8, _nvlink())], "Memory and links"),
@@ -55,63 +55,37 @@ def board() -> Dashboard:
     ).dashboard()
 
 
-def _headline() -> list[tuple[int, Panel]]:
+def _does() -> list[tuple[int, Panel]]:
+    """Whether it is there, and how busy it is."""
+    state = Query(f"gpu_up{{{GPU}}}", "{{reason}}")
     busy, active = rate("gpu_busy_seconds_total", GPU), rate("gpu_sm_active_seconds_total", GPU)
+    used = f"gpu_memory_used_bytes{{{GPU}}} / gpu_memory_total_bytes{{{GPU}}}"
+    compute = number("Compute used", "Share of the multiprocessors (SMs) that had work.", Query(active))
+    any_work = number("Busy", "Share of the time in which any kernel or copy ran.", Query(busy))
+    memory = number("Memory", "Share of the memory that is allocated.", Query(used), steps=FULL)
+    return [
+        (4, word("State", "Whether the GPU can be read, and if not, why.", state, REASONS)),
+        *((3, share.unit("percentunit").decimals(0)) for share in (compute, any_work, memory)),
+    ]
+
+
+def _hindered() -> list[tuple[int, Panel]]:
+    """What holds it back, or will."""
     held = f"max({rate('gpu_clock_event_seconds_total', GPU, HELD_REASONS)})"
-    memory = f"gpu_memory_used_bytes{{{GPU}}} / gpu_memory_total_bytes{{{GPU}}}"
+    margin = number(
+        "Heat margin",
+        "Degrees that are left until it slows down.",
+        Query(f"gpu_temperature_margin_celsius{{{GPU}}}"),
+        steps=MARGIN,
+    )
+    back = number("Held back", "Share of the time in which heat or hardware slowed it.", Query(held), steps=HELD)
     recovery = said(
         "Driver asks for",
         "What the driver wants done about this GPU.",
         Query(f"gpu_recovery_action{{{GPU}}}"),
         RECOVERY,
     )
-    return [
-        (
-            4,
-            word(
-                "State",
-                "Whether the GPU can be read, and if not, why.",
-                Query(f"gpu_up{{{GPU}}}", "{{reason}}"),
-                REASONS,
-            ),
-        ),
-        (
-            3,
-            number("Compute used", "Share of the multiprocessors (SMs) that had work.", Query(active))
-            .unit("percentunit")
-            .decimals(0),
-        ),
-        (
-            3,
-            number("Busy", "Share of the time in which any kernel or copy ran.", Query(busy))
-            .unit("percentunit")
-            .decimals(0),
-        ),
-        (
-            3,
-            number("Memory", "Share of the memory that is allocated.", Query(memory), steps=FULL)
-            .unit("percentunit")
-            .decimals(0),
-        ),
-        (
-            3,
-            number(
-                "Heat margin",
-                "Degrees that are left until it slows down.",
-                Query(f"gpu_temperature_margin_celsius{{{GPU}}}"),
-                steps=MARGIN,
-            )
-            .unit("celsius")
-            .decimals(0),
-        ),
-        (
-            4,
-            number("Held back", "Share of the time in which heat or hardware slowed it.", Query(held), steps=HELD)
-            .unit("percentunit")
-            .decimals(1),
-        ),
-        (4, recovery),
-    ]
+    return [(3, margin.unit("celsius").decimals(0)), (4, back.unit("percentunit").decimals(1)), (4, recovery)]
 
 
 def _activity() -> Panel:

@@ -66,7 +66,7 @@ def board() -> Dashboard:
         about="How much may still fail, how fast is it spent, and since when?",
         variables=[layout.one("service", "Service", services), layout.one("slo", "SLO", slos)],
         rows=[
-            Row(4, [*_headline()]),
+            Row(4, [*[*_left(), *_pace()]]),
             Row(9, [(12, _budget()), (12, _sli())], "Budget"),
             Row(9, [(12, _burn()), (12, _alerts())], "Burn and alerts"),
             Row(8, [(12, _events()), (12, _bad_events())], "Events, releases, coverage"),
@@ -91,59 +91,47 @@ def board() -> Dashboard:
     ).dashboard()
 
 
-def _headline() -> list[tuple[int, Panel]]:
+def _left() -> list[tuple[int, Panel]]:
+    """What holds, and what may still fail."""
     state = Query(f"{most('slo_state', ONE_SLO)} == 1", "{{state}}")
-    left = Query(most("slo_error_budget_remaining_ratio", ONE_SLO))
-    events = Query(most("slo_error_budget_remaining_events", ONE_SLO))
-    burn = Query(most("slo_burn_rate", ONE_SLO, equal("window", "1h")))
-    spent = Query(most("slo_error_budget_exhaustion_seconds", ONE_SLO))
-    reached = Query(own_window("slo_sli_ratio", ONE_SLO), "Reached", look.PLAIN)
-    promised = Query(most("slo_objective_ratio", ONE_SLO), "Promised", look.QUIET)
+    left = number(
+        "Budget left",
+        "Share of the error budget that is left; negative is overspent.",
+        Query(most("slo_error_budget_remaining_ratio", ONE_SLO)),
+        steps=look.BUDGET,
+    )
+    events = number(
+        "Bad events left",
+        "Bad events that the budget still allows.",
+        Query(most("slo_error_budget_remaining_events", ONE_SLO)),
+        steps=look.OVERSPENT,
+    )
     return [
         (4, word("State", "What holds of this SLO now.", state, look.STATES)),
-        (
-            4,
-            number(
-                "Budget left", "Share of the error budget that is left; negative is overspent.", left, steps=look.BUDGET
-            )
-            .unit("percentunit")
-            .decimals(1)
-            .mappings(list(look.LEFT)),
-        ),
-        (
-            4,
-            number("Bad events left", "Bad events that the budget still allows.", events, steps=look.OVERSPENT)
-            .unit("short")
-            .decimals(0),
-        ),
-        (
-            3,
-            number("Burn, last hour", "At 1 the budget lasts its window exactly.", burn, steps=look.BURN)
-            .unit("none")
-            .decimals(2),
-        ),
-        (
-            3,
-            number(
-                "Budget lasts",
-                "Time until the budget is spent at the burn of the last hour; – while nothing burns.",
-                spent,
-            )
-            .unit("dtdurations")
-            .mappings(list(look.LASTS))
-            .no_value("–"),
-        ),
-        (
-            6,
-            number(
-                "SLI in its window",
-                "Share of good events in the window of the SLO, and what was promised.",
-                reached,
-                promised,
-            )
-            .unit("percentunit")
-            .decimals(2),
-        ),
+        (4, left.unit("percentunit").decimals(1).mappings(list(look.LEFT))),
+        (4, events.unit("short").decimals(0)),
+    ]
+
+
+def _pace() -> list[tuple[int, Panel]]:
+    """How fast that goes, and what was reached."""
+    burn = Query(most("slo_burn_rate", ONE_SLO, equal("window", "1h")))
+    speed = number("Burn, last hour", "At 1 the budget lasts its window exactly.", burn, steps=look.BURN)
+    lasts = number(
+        "Budget lasts",
+        "Time until the budget is spent at the burn of the last hour; – while nothing burns.",
+        Query(most("slo_error_budget_exhaustion_seconds", ONE_SLO)),
+    )
+    sli = number(
+        "SLI in its window",
+        "Share of good events in the window of the SLO, and what was promised.",
+        Query(own_window("slo_sli_ratio", ONE_SLO), "Reached", look.PLAIN),
+        Query(most("slo_objective_ratio", ONE_SLO), "Promised", look.QUIET),
+    )
+    return [
+        (3, speed.unit("none").decimals(2)),
+        (3, lasts.unit("dtdurations").mappings(list(look.LASTS)).no_value("–")),
+        (6, sli.unit("percentunit").decimals(2)),
     ]
 
 
