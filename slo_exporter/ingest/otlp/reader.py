@@ -4,18 +4,28 @@ From the bytes of an export to the requests it tells of.
 A `Reader` has no state: any number of threads may read at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
 from slo_exporter.ingest.otlp import doubts
 from slo_exporter.ingest.otlp.conventions.records import Declared
-from slo_exporter.ingest.otlp.decode import decode
 from slo_exporter.ingest.otlp.decode_json import decode_json
+from slo_exporter.ingest.otlp.decoders import AUTHORITY, Decoded, Decoders, Name
+from slo_exporter.ingest.otlp.errors import ExportError
 from slo_exporter.ingest.otlp.export import Encoding, Export
-from slo_exporter.ingest.otlp.recognition import Recognition
+from slo_exporter.ingest.otlp.recognition import Recognised, Recognition
 from slo_exporter.ingest.otlp.refusals import Refusals
-from slo_exporter.ingest.otlp.spans import SpanBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """One decompressed body; empty, it is valid protobuf without a span, and no JSON."""
+
+    plain: bytes
+    received_ns: int
+    """When it is judged."""
+    encoding: Encoding = "protobuf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +36,8 @@ class Reading:
     refusals: Refusals
     flags: Mapping[str, int]
     """What was accepted with a doubt, such as ``negative_duration``: how often; never 0."""
+    decoder: Name = "protobuf"
+    """Who decoded it."""
 
 
 class Reader:
@@ -38,36 +50,63 @@ class Reader:
     Args:
         declared: what the operator says about requests.
         lateness_ns: a span that ended longer ago is refused.
+        decoders: of protobuf.
     """
 
-    def __init__(self, declared: Declared, *, lateness_ns: int) -> None:
+    def __init__(self, declared: Declared, *, lateness_ns: int, decoders: Decoders = AUTHORITY) -> None:
         self._recognition = Recognition(declared)
         self.keys = self._recognition.keys
         self._lateness_ns = lateness_ns
+        self._decoders = decoders
 
     def read(self, body: bytes, now_ns: int, encoding: Encoding = "protobuf") -> Reading:
         """
-        Read one decompressed body; empty, it is valid protobuf without a span, and no JSON.
+        Read one body.
 
         Raises:
             MalformedError: it is no ExportTraceServiceRequest.
             TooLargeError: it has too many parts.
         """
-        spans, refusals, flags = self._decoded(body, now_ns, encoding)
-        recognised = self._recognition.recognise(spans, now_ns)
-        export = Export(
-            digest=blake2b(body, digest_size=16).digest(),
-            received_ns=now_ns,
-            refused=refusals.count,
-            requests=recognised.requests,
-            roles=recognised.roles,
-            results=recognised.results,
-            stages=recognised.stages,
-            doubts=recognised.doubts + doubts.of_refusals(refusals.by_service),
-        )
-        return Reading(export=export, refusals=refusals, flags={**recognised.flags, **flags})
+        [reading] = self.read_all([Body(body, now_ns, encoding)])
+        if isinstance(reading, ExportError):
+            raise reading
+        return reading
 
-    def _decoded(self, body: bytes, now_ns: int, encoding: Encoding) -> tuple[SpanBatch, Refusals, Mapping[str, int]]:
-        if encoding == "json":
-            return decode_json(body, self.keys, now_ns=now_ns, lateness_ns=self._lateness_ns)
-        return *decode(body, self.keys, now_ns=now_ns, lateness_ns=self._lateness_ns), {}
+    def read_all(self, bodies: Sequence[Body]) -> list[Reading | ExportError]:
+        """Read bodies, each as `read` does alone: what it says, or why it cannot be read."""
+        decoded = [self._tried(body) for body in bodies]
+        good = [(body, one) for body, one in zip(bodies, decoded, strict=True) if isinstance(one, Decoded)]
+        recognised = self._recognition.recognise_all([(one.spans, body.received_ns) for body, one in good])
+        readings = iter([_reading(*pair, said) for pair, said in zip(good, recognised, strict=True)])
+        return [next(readings) if isinstance(one, Decoded) else one for one in decoded]
+
+    def _tried(self, body: Body) -> Decoded | ExportError:
+        try:
+            return self._decoded(body)
+        except ExportError as error:
+            error.__context__ = None  # its frames hold the body in pieces
+            return error.with_traceback(None)
+
+    def _decoded(self, body: Body) -> Decoded:
+        if body.encoding == "json":
+            spans, refusals, flags = decode_json(
+                body.plain, self.keys, now_ns=body.received_ns, lateness_ns=self._lateness_ns
+            )
+            return Decoded(spans=spans, refusals=refusals, flags=flags, decoder="json")
+        return self._decoders.decode(body.plain, self.keys, now_ns=body.received_ns, lateness_ns=self._lateness_ns)
+
+
+def _reading(body: Body, decoded: Decoded, recognised: Recognised) -> Reading:
+    refusals = decoded.refusals
+    export = Export(
+        digest=blake2b(body.plain, digest_size=16).digest(),
+        received_ns=body.received_ns,
+        refused=refusals.count,
+        requests=recognised.requests,
+        roles=recognised.roles,
+        results=recognised.results,
+        stages=recognised.stages,
+        doubts=recognised.doubts + doubts.of_refusals(refusals.by_service),
+    )
+    flags = {**recognised.flags, **decoded.flags}
+    return Reading(export=export, refusals=refusals, flags=flags, decoder=decoded.decoder)

@@ -91,6 +91,10 @@ class Recognition:
         self._generative = doubts.generative(self.conventions)
         self._engine_scopes = tuple(scope for convention in self.conventions for scope in convention.engine_scopes)
 
+    def recognise_all(self, exports: Sequence[tuple[SpanBatch, int]]) -> list[Recognised]:
+        """What the spans of each export are, and when it came; each as `recognise` says of it alone."""
+        return [self.recognise(spans, now_ns) for spans, now_ns in exports]
+
     def recognise(self, spans: SpanBatch, now_ns: int) -> Recognised:
         """Say what *spans*, those of one export that came at *now_ns*, are."""
         claims, unmatched = self.claims(spans)
