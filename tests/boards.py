@@ -15,7 +15,6 @@ from slo_exporter.sli.counting import SLICE_S, Delta
 from slo_exporter.sli.records import MISSING
 from slo_exporter.slo import releases
 from slo_exporter.slo.alerting import ActiveAlerts
-from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.history import History, history
@@ -23,6 +22,7 @@ from slo_exporter.slo.ledger import Entry, Ledger, Opening
 from slo_exporter.slo.release import DecisionMade, ReleaseCheck
 from slo_exporter.slo.releases import Cost, Release
 from slo_exporter.slo.report import BudgetReport
+from slo_exporter.slo.snapshot import Standing, standing
 from slo_exporter.slo.uptime import Uptime
 from slo_exporter.web.board import (
     About,
@@ -245,10 +245,9 @@ class LedgerBoard:
         """What to know about a service."""
         return self.warned.get(service, ())
 
-    def totals(self) -> Sequence[tuple[Slo, Counts]]:
-        """Lifetime events of every SLO."""
-        rows = self.ledger.totals.tolist()
-        return [(slo, Counts(*row)) for slo, row in zip(self.slos, rows, strict=True)]
+    def standing(self, now_ns: int) -> Standing:
+        """Say where every SLO stands."""
+        return standing(self.ledger.snapshot(now_ns, active=self.firing))
 
     def not_ready(self) -> str | None:
         """Why exports are refused."""

@@ -2,7 +2,9 @@
 
 import gc
 import os
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +41,8 @@ def serve(config: Path | None, *, demo: bool, **flags: str | None) -> int:
 
     # Read when grpc is imported: its core would print on its own what we say in one line.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from slo_exporter.daemon import wiring
+    with _without("rich"):  # structlog would bring it along, and draw nothing with it: 4 MiB
+        from slo_exporter.daemon import wiring
 
     gc.freeze()
     gc.enable()
@@ -75,6 +78,19 @@ def _not_taken(started: "Settings", found: "Settings") -> Iterator[str]:
         yield f"gpu.groups: the server started without {', '.join(new)}; a new group takes a restart"
     if found.retention_ns > started.retention_ns:
         yield "retention: the server started with a shorter one; a longer one takes a restart"
+
+
+@contextmanager
+def _without(library: str) -> Iterator[None]:
+    """What is imported in the block does not find a library that it could do without."""
+    if library in sys.modules:
+        yield
+        return
+    sys.modules[library] = None  # type: ignore[assignment]  # as the reference of import says
+    try:
+        yield
+    finally:
+        del sys.modules[library]
 
 
 def _setting(flag: str) -> str:

@@ -42,7 +42,7 @@ class Budget:
     """bad / allowed_bad; None without events."""
 
 
-def _allowed_share(objective: Decimal) -> tuple[int, int]:
+def allowed_share(objective: Decimal) -> tuple[int, int]:
     """1 − objective as a ratio of whole numbers; Decimal's own minus would round to 28 digits."""
     required, whole = objective.as_integer_ratio()
     return whole - required, whole
@@ -55,7 +55,7 @@ def sli(counts: Counts) -> float | None:
 
 def budget(counts: Counts, objective: Decimal) -> Budget:
     """The error budget of *objective* over *counts*."""
-    share, whole = _allowed_share(objective)
+    share, whole = allowed_share(objective)
     allowed, spent = share * counts.total, whole * counts.bad
     return Budget(
         allowed_bad=allowed / whole,
@@ -72,7 +72,7 @@ def burn_rate(counts: Counts, objective: Decimal) -> float | None:
     1.0 spends exactly the whole budget in one compliance period. None without
     events.
     """
-    share, whole = _allowed_share(objective)
+    share, whole = allowed_share(objective)
     return whole * counts.bad / (share * counts.total) if counts.total else None
 
 
@@ -88,13 +88,13 @@ def burn_rate_factor(budget_fraction: Decimal, window_seconds: int, long_window_
 
 def is_exhausted(counts: Counts, objective: Decimal) -> bool:
     """More was spent than allowed; exact, also where the float would round to 0."""
-    share, whole = _allowed_share(objective)
+    share, whole = allowed_share(objective)
     return whole * counts.bad > share * counts.total
 
 
 def is_low(counts: Counts, objective: Decimal, share_left: Decimal) -> bool:
     """Less than *share_left* of the budget remains; exact."""
-    share, whole = _allowed_share(objective)
+    share, whole = allowed_share(objective)
     allowed, spent = share * counts.total, whole * counts.bad
     part, parts = share_left.as_integer_ratio()
     return (allowed - spent) * parts < part * allowed

@@ -11,13 +11,12 @@ from typing import Final
 from slo_exporter.slo import budget, burning
 from slo_exporter.slo.alerting import AlertKey, AlertRule, burn_text
 from slo_exporter.slo.budget import Budget, Counts
+from slo_exporter.slo.budgets import LOW_BUDGET
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.windows import Range
 
 LEAST_COVERAGE: Final = 0.9
 """Below this coverage the data is not enough to judge (law 2)."""
-LOW_BUDGET: Final = Decimal("0.25")
-"""Below this remaining ratio an SLO is at risk (law 2)."""
 
 _SECOND_NS: Final = 10**9
 _MOST_DIGITS: Final = 17

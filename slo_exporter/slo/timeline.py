@@ -6,6 +6,8 @@ subtraction, folding cells together is dropping edges, and a late slice moves
 only the sums behind it.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from slo_exporter.sli.counting import Delta
@@ -63,6 +65,28 @@ class Timeline:
     def between(self, span: Range) -> Ints:
         """Counts in ``[start, end)``; shape (width, 3)."""
         return self._before(span.end) - self._before(span.start)
+
+    def windows(self, rows: Ints, shared: Sequence[int], own: Ints, end: int) -> Ints:
+        """
+        Counts of some SLOs in many windows at once.
+
+        Args:
+            rows: which SLOs, (s,).
+            shared: where the windows begin that all have.
+            own: where the one more of each begins, (s,).
+            end: where all of them end.
+
+        Returns:
+            Shape (windows, s, 3), the own ones last; all edges are those of slices.
+        """
+        until, counts = self._before(end)[rows], np.empty((len(shared) + 1, len(rows), 3), dtype=np.int64)
+        for at, start in enumerate(shared):
+            np.subtract(until, self._before(start)[rows], out=counts[at])
+        positions = np.searchsorted(self._edges[: self._held], own)
+        sums = self._sums[np.minimum(positions, self._held - 1), rows]
+        is_newest = (positions == self._held)[:, np.newaxis]
+        np.subtract(until, np.where(is_newest, self.total[rows], sums), out=counts[-1])
+        return counts
 
     def before(self, row: int, instants: Ints) -> Ints:
         """Counts of one SLO before each of *instants*, (n,); shape (n, 3)."""

@@ -9,7 +9,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from operator import itemgetter
 
+import numpy as np
+
 from slo_exporter.sli.counting import SLICE_NS, SLICE_S
+from slo_exporter.sli.records import Ints
+from slo_exporter.slo.budgets import Floats
 from slo_exporter.slo.windows import Range
 
 _START, _END = itemgetter(0), itemgetter(1)
@@ -38,10 +42,15 @@ class Uptime:
             end_ns = max(end_ns, self._intervals[behind - 1][1])
         self._intervals[first:behind] = [(start_ns, end_ns)]
 
+    def copy(self) -> "Uptime":
+        """The same, as it is now."""
+        same = Uptime()
+        same._intervals = self._intervals.copy()
+        return same
+
     def extended(self, start_ns: int, end_ns: int) -> "Uptime":
         """The same uptime with one more interval, which may be the newest one gone on."""
-        longer = Uptime()
-        longer._intervals = self._intervals.copy()
+        longer = self.copy()
         longer.add(start_ns, end_ns)
         return longer
 
@@ -69,6 +78,19 @@ class Uptime:
         """Covered slices over all slices of *span*; None if it has none."""
         slices = (span.end - span.start) // SLICE_S
         return self.covered(span) / slices if slices > 0 else None
+
+    def ratios(self, starts: Ints, end: int) -> Floats:
+        """The `ratio` of each range from one of *starts*, which are slice edges, to *end*; NaN where it is None."""
+        bounds = np.array(self._intervals, dtype=np.int64).reshape(-1, 2)
+        lasts = np.minimum(-(-bounds[:, 1] // SLICE_NS) * SLICE_S, end)
+        firsts = np.maximum(bounds[:, 0] // SLICE_NS * SLICE_S, np.concatenate([[starts.min(initial=end)], lasts[:-1]]))
+        widths = np.maximum(lasts - firsts, 0)
+        covered_by = np.concatenate([[0], np.cumsum(widths)])
+        at = np.searchsorted(lasts, starts, side="right")
+        cut = np.maximum(starts - np.append(firsts, end)[at], 0)
+        covered, slices = covered_by[-1] - covered_by[at] - cut, end - starts
+        ratios: Floats = np.divide(covered, slices, out=np.full(starts.shape, np.nan), where=slices > 0)
+        return ratios
 
     def within(self, start_ns: int, end_ns: int) -> list[tuple[int, int]]:
         """The parts of ``[start_ns, end_ns)`` in which the receivers were accepting, oldest first."""

@@ -83,6 +83,13 @@ def range_of(seconds: int, now_ns: int) -> Range:
     return Range(start, now_ns // SLICE_NS * SLICE_S + SLICE_S)
 
 
+def starts_of(seconds: Ints, now_ns: int) -> Ints:
+    """Where the ranges of windows of so many *seconds*, (n,), start at *now_ns*; they end where `range_of` says."""
+    lengths, which = np.unique(seconds, return_inverse=True)
+    starts = np.array([range_of(length, now_ns).start for length in lengths.tolist()], dtype=np.int64)
+    return starts[which]
+
+
 def folded_before(now_ns: int, grid: int = GRIDS_S[1]) -> int:
     """Slices that start before this second are kept in cells of *grid*, or wider, at *now_ns*."""
     return (now_ns - KEEP * grid * _SECOND_NS) // (grid * _SECOND_NS) * grid

@@ -2,7 +2,7 @@
 Cells older than 5 s slices, 120 of one grid in a row.
 
 A packed row holds three columns (good, total, excluded) of `CHUNK_CELLS`
-little-endian int64 each, compressed by zlib. A cell without counts is zeros:
+little-endian int64 each, in zlib's format. A cell without counts is zeros:
 every chunk has the same shape, and adding chunks is adding arrays.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
+from isal import isal_zlib
 
 from slo_exporter.sli.records import Ints
 from slo_exporter.slo.windows import GRIDS_S, folded_before
@@ -35,9 +36,9 @@ def unpack(blobs: Iterable[bytes]) -> Ints:
         UnusableError: what is stored is no chunk.
     """
     try:
-        content = np.frombuffer(b"".join(map(zlib.decompress, blobs)), dtype="<i8")
+        content = np.frombuffer(b"".join(map(isal_zlib.decompress, blobs)), dtype="<i8")
         return content.reshape(-1, 3, CHUNK_CELLS).transpose(0, 2, 1).astype(np.int64)
-    except (zlib.error, ValueError) as error:
+    except (isal_zlib.error, ValueError) as error:  # type: ignore[misc]  # its stub has it as an instance
         raise UnusableError(f"the database is damaged: a packed row cannot be read: {error}") from error
 
 

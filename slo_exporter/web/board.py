@@ -6,13 +6,13 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from slo_exporter.insight.figures import Breakdown, Question
-from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.history import History
 from slo_exporter.slo.release import Decision, DecisionMade, ReleaseCheck
 from slo_exporter.slo.releases import Cost, Release
 from slo_exporter.slo.report import BudgetReport
+from slo_exporter.slo.snapshot import Standing
 
 DEFAULT_RETENTION_NS: Final = 100 * 86_400 * 10**9
 """As long as memory keeps slices (docs/laws.md, law 4)."""
@@ -118,7 +118,7 @@ class Board(Protocol):
     """
     Knows every number that the web shows.
 
-    `reports`, `totals`, `breakdown`, `releases`, `costs` and `about` are called from any thread.
+    `reports`, `standing`, `breakdown`, `releases`, `costs` and `about` are called from any thread.
     """
 
     def reports(self, now_ns: int, service: str | None = None) -> Sequence[BudgetReport]:
@@ -213,8 +213,8 @@ class Board(Protocol):
         """What to know about the numbers of a service, a sentence each; called from any thread."""
         ...
 
-    def totals(self) -> Sequence[tuple[Slo, Counts]]:
-        """Lifetime events of every SLO: they never fall."""
+    def standing(self, now_ns: int) -> Standing | None:
+        """Say in columns where every SLO stands; None before the counts were loaded."""
         ...
 
     def not_ready(self) -> str | None:

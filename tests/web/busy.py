@@ -21,6 +21,9 @@ def busy_readings() -> Readings:
     bare: dict[tuple[str, ...], float] = {(): 3.0}
     return {
         "slo_exporter_exports_total": {("grpc", "kept"): 12.0},
+        "slo_exporter_decoder_info": {("compiled", "ready"): 1.0},
+        "slo_exporter_decoded_exports_total": {("compiled",): 11.0, ("json",): 1.0},
+        "slo_exporter_decoder_failures_total": bare,
         "slo_exporter_exports_refused_total": {("http", "overloaded"): 1.0},
         "slo_exporter_spans_total": {("request",): 512.0, ("part",): 0.0},
         "slo_exporter_spans_refused_total": {("too_old",): 2.0},

@@ -12,6 +12,7 @@ from serving import serving
 from starlette.testclient import TestClient
 
 from slo_exporter.slo.report import BudgetReport
+from slo_exporter.slo.snapshot import Standing
 from slo_exporter.web.api import problems
 from slo_exporter.web.api.app import create
 from slo_exporter.web.metrics.requests import RequestMetrics
@@ -36,6 +37,10 @@ class BrokenBoard(LedgerBoard):
     def reports(self, now_ns: int, service: str | None = None) -> list[BudgetReport]:
         """Fail."""
         raise RuntimeError(f"secret of {service} at {now_ns}")
+
+    def standing(self, now_ns: int) -> Standing:
+        """Fail."""
+        raise RuntimeError(f"secret at {now_ns}")
 
 
 @pytest.mark.parametrize(

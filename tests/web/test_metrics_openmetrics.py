@@ -55,8 +55,7 @@ _OFFICIAL: dict[Format, tuple[Callable[[str], Iterable[Metric]], Callable[[Any],
 def scrape_of(board: LedgerBoard, requests: RequestMetrics) -> Scrape:
     """What /metrics would show of them."""
     return Scrape(
-        reports=board.reports(NOW_NS),
-        totals=board.totals(),
+        standing=board.standing(NOW_NS),
         requests=requests.snapshot(),
         readings=board.readings(),
         version="0.1.0",

@@ -3,7 +3,7 @@
 import math
 import subprocess
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from serving import serving
 from starlette.testclient import TestClient
 
 from slo_exporter.sli.records import MISSING
-from slo_exporter.slo.report import BudgetReport
+from slo_exporter.slo.snapshot import Standing
 from slo_exporter.web.api.app import create
 from slo_exporter.web.metrics.catalogue import CATALOGUE
 from slo_exporter.web.metrics.metric import Type
@@ -201,20 +201,20 @@ def test_many_slos_are_all_shown() -> None:
 
 @dataclass
 class SlowBoard(LedgerBoard):
-    """A board whose reports take as long as a test likes."""
+    """A board whose numbers take as long as a test likes."""
 
     asked: Event = field(default_factory=Event)
     answered: Event = field(default_factory=Event)
 
-    def reports(self, now_ns: int, service: str | None = None) -> Sequence[BudgetReport]:
-        """Report when the test says so."""
+    def standing(self, now_ns: int) -> Standing:
+        """Say so when the test does."""
         self.asked.set()
         assert self.answered.wait(20)
-        return super().reports(now_ns, service)
+        return super().standing(now_ns)
 
 
 def test_a_slow_scrape_holds_nobody_up() -> None:
-    """While reports are being made the loop answers others."""
+    """While a scrape is being made the loop answers others."""
     board = SlowBoard([slo()], [(1, 0, 0)])
     app = create(board, RequestMetrics(), ManualClock(NOW_NS))
     with serving(app) as url, ThreadPoolExecutor(1) as client:

@@ -1,13 +1,15 @@
 """/healthz, /readyz and /metrics: for the machines that watch this process."""
 
-import gzip
-from collections.abc import Callable
+import zlib
+from asyncio import sleep
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
 from fastapi import APIRouter, Depends, Request
+from isal import isal_zlib
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from slo_exporter.web.api import problems
 from slo_exporter.web.api.dependencies import FromSources, Sources, require_ready
@@ -18,8 +20,10 @@ from slo_exporter.web.metrics.series import Scrape
 
 router = APIRouter(tags=["Probes"])
 
-_LEVEL: Final = 1
-"""The fastest gzip: a tenth of the bytes for a tenth of the time of a scrape."""
+_LEVEL: Final = 2
+"""Of ISA-L: smaller than by zlib's quickest level, in a quarter of its time (benchmarks/scrape.py)."""
+_GZIP: Final = 16 + zlib.MAX_WBITS
+"""The largest window, in gzip's format."""
 
 _FORMATS: Final[dict[int | str, dict[str, Any]]] = {
     200: {
@@ -55,7 +59,8 @@ async def metrics(request: Request, sources: FromSources) -> Response:
     scrape = partial(_scrape, sources, sources.board.readings(), ready=sources.board.not_ready() is None)
     body = await run_in_threadpool(_body, scrape, choice.form, zipped=zipped)
     headers = {"Content-Type": choice.content_type, "Vary": "Accept, Accept-Encoding"}
-    return Response(body, headers={**headers, **({"Content-Encoding": "gzip"} if zipped else {})})
+    headers["Content-Length"] = str(sum(map(len, body)))
+    return StreamingResponse(_sent(body), headers={**headers, **({"Content-Encoding": "gzip"} if zipped else {})})
 
 
 def _header(request: Request, name: str) -> str:
@@ -63,16 +68,30 @@ def _header(request: Request, name: str) -> str:
     return ",".join(request.headers.getlist(name))
 
 
-def _body(scrape: Callable[[], Scrape], form: Format, *, zipped: bool) -> bytes:
-    text = exposition.write(scrape(), form)
-    return gzip.compress(text, _LEVEL, mtime=0) if zipped else text
+def _body(scrape: Callable[[], Scrape], form: Format, *, zipped: bool) -> list[bytes]:
+    """In pieces: nobody has to hold the interpreter for the whole, be it to make it or to hand it on."""
+    pieces = exposition.pieces(scrape(), form)
+    return list(_compressed(pieces) if zipped else pieces)
+
+
+def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    member = isal_zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+    for piece in pieces:
+        if compressed := member.compress(piece):
+            yield compressed
+    yield member.flush()
+
+
+async def _sent(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+        await sleep(0)  # a socket that takes everything at once would leave the loop no turn
 
 
 def _scrape(sources: Sources, readings: Readings, *, ready: bool) -> Scrape:
     board = sources.board
     return Scrape(
-        reports=board.reports(sources.clock.now_ns()),
-        totals=board.totals(),
+        standing=board.standing(sources.clock.now_ns()),
         requests=sources.requests.snapshot(),
         readings=readings,
         version=board.about().version,
