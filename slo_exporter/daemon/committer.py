@@ -25,9 +25,11 @@ from slo_exporter.sli.admission import Admission, Admitted
 from slo_exporter.sli.counting import attribute_keys
 from slo_exporter.sli.gpus import GpuBatch
 from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch, StageTimes, concat_stages, stages_of
+from slo_exporter.slo import reporting
 from slo_exporter.slo.corrections import Correction, CorrectionMade
 from slo_exporter.slo.ledger import Ledger
 from slo_exporter.slo.report import BudgetReport
+from slo_exporter.slo.snapshot import Snapshot
 from slo_exporter.slo.windows import BURN_WINDOWS, range_of
 from slo_exporter.store.correcting import Asked
 from slo_exporter.store.errors import UnavailableError, UnknownError
@@ -235,13 +237,23 @@ class Committer:
         Raises:
             KeyError: if there is none of that name.
         """
+        snapshot = self.snapshot(now_ns, key, service)
+        return [] if snapshot is None else reporting.reports(snapshot)
+
+    def snapshot(self, now_ns: int, key: Key | None = None, service: str | None = None) -> Snapshot | None:
+        """
+        Copy what is counted of the SLO of *key*, of those of *service*, or of all; None before they were loaded.
+
+        Raises:
+            KeyError: if there is none of that name.
+        """
         if self.loaded is None:
-            return []
+            return None
         with self.lock:
             ledger = self.loaded.ledger
             rows = None if service is None else ledger.rows_of(service)
             rows = rows if key is None else [ledger.row(*key)]
-            return ledger.reports(
+            return ledger.snapshot(
                 now_ns,
                 rows,
                 accepting_since_ns=self.accepting.since_ns,

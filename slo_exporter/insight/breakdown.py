@@ -25,9 +25,10 @@ from typing import Final
 
 import numpy as np
 
+from slo_exporter.insight.cells import Cells
 from slo_exporter.insight.figures import Breakdown, Figures, Flag, Group, Question, Spread, Stage
 from slo_exporter.insight.observations import INNER, ORIGINS, STAGES, Measure
-from slo_exporter.insight.stages import Cells, Reading
+from slo_exporter.insight.stages import Reading
 from slo_exporter.insight.tallies import LEFT_OUT, Sets, Tally, requests_in, tallies
 from slo_exporter.sli.records import View
 

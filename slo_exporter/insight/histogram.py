@@ -17,12 +17,13 @@ Source: OpenTelemetry specification, Metrics Data Model, ExponentialHistogram.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isqrt, log2, sqrt
+from math import isqrt, sqrt
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slo_exporter.insight.steps import Steps
 from slo_exporter.sli.records import Ints
 
 SCALE: Final = 6
@@ -51,10 +52,7 @@ BOUNDS_NS: Final[Ints] = np.array([_bound_ns(index) for index in range(_FIRST, _
 """Upper bounds of all buckets but the last, ascending; the first bucket begins at 0."""
 BUCKETS: Final = len(BOUNDS_NS) + 1
 """1,293 buckets from 0.5 ms to 600 s, and one beyond."""
-
-_LIMITS: Final = np.concatenate([[-1], BOUNDS_NS, [np.iinfo(np.int64).max]]).astype(np.int64)
-"""Bucket b holds what is above limit b, and not above limit b + 1."""
-_SHIFT: Final = log2(_SECOND_NS) * _PER_OCTAVE + _FIRST + 1
+_STEPS: Final = Steps(BOUNDS_NS)
 
 
 class Clamp(StrEnum):
@@ -75,12 +73,7 @@ class Quantile:
 
 def buckets_of(durations_ns: Ints) -> Ints:
     """The bucket of each duration, none of them negative."""
-    # The logarithm is right to within one bucket; the integers decide.
-    guess = np.ceil(np.log2(np.maximum(durations_ns, 1)) * _PER_OCTAVE - _SHIFT)
-    buckets = np.clip(guess, 0, BUCKETS - 1).astype(np.int64)
-    buckets += durations_ns > _LIMITS[buckets + 1]
-    buckets -= durations_ns <= _LIMITS[buckets]
-    return buckets
+    return _STEPS.of(durations_ns)
 
 
 def quantiles(counts: NDArray[Any], percents: Sequence[int]) -> tuple[Quantile | None, ...]:

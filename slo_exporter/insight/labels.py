@@ -12,11 +12,13 @@ Rules of this module:
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slo_exporter.sli.distinct import distinct
 from slo_exporter.sli.records import Ints, Texts, View
 
 LONGEST_LABEL: Final = 128
@@ -36,6 +38,16 @@ Labels: TypeAlias = tuple[str, str, str]
 """Service, model and view."""
 
 _VIEWS: Final = len(View)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The label sets of some rows."""
+
+    numbers: Ints
+    """Shape (k,): their numbers, distinct."""
+    position: Ints
+    """Shape (n,): where in *numbers* that of each row stands."""
 
 
 class LabelSets:
@@ -77,13 +89,22 @@ class LabelSets:
 
     def of(self, service: Texts, model: Texts, view: NDArray[np.uint8]) -> Ints:
         """The number of each row's set, made while there is room."""
-        shape = (len(service.values) + 1, len(model.values) + 1, _VIEWS)
+        found = self.found(service, model, view)
+        return found.numbers[found.position]
+
+    def found(self, service: Texts, model: Texts, view: NDArray[np.uint8]) -> "Found":
+        """The sets of some rows, made while there is room."""
+        models = len(model.values) + 1
         # Codes from 0: the missing text comes first.
-        mixed = np.ravel_multi_index((service.codes + np.int64(1), model.codes + np.int64(1), view), shape)
-        distinct, position, sizes = np.unique(mixed, return_inverse=True, return_counts=True)
-        codes = zip(*(column.tolist() for column in np.unravel_index(distinct, shape)), strict=True)
+        mixed, position = distinct(((service.codes + np.int64(1)) * models + model.codes + 1) * _VIEWS + view)
+        pairs, views = np.divmod(mixed, _VIEWS)
+        codes = zip(*(column.tolist() for column in (*np.divmod(pairs, models), views)), strict=True)
         labels = ((_label(service, s), _label(model, m), View(v).name.lower()) for s, m, v in codes)
-        return np.array(list(self._each(labels, sizes)), dtype=np.int64)[position]
+        numbers = np.array(list(self._each(labels, np.bincount(position))), dtype=np.int64)
+        if len(set(numbers.tolist())) < len(numbers):  # values repeat, or another set stands for some
+            numbers, merged = distinct(numbers)
+            position = merged[position]
+        return Found(numbers, position)
 
     def _each(self, labels: Iterator[Labels], sizes: Ints) -> Iterator[int]:
         for wanted, size in zip(labels, sizes.tolist(), strict=True):

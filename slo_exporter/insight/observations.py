@@ -21,11 +21,12 @@ from enum import IntEnum
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from slo_exporter.insight.histogram import buckets_of
 from slo_exporter.insight.labels import LabelSets
-from slo_exporter.sli.records import Ints, Mask, RequestBatch, StageTimes, missing_texts
+from slo_exporter.insight.steps import Steps
+from slo_exporter.sli.distinct import distinct
+from slo_exporter.sli.records import Ints, Mask, RequestBatch, Rows, StageTimes, missing_texts
 
 
 class Measure(IntEnum):
@@ -70,6 +71,7 @@ ORIGINS: Final = 2
 BUCKET_BITS: Final = 11
 MEASURE_BITS: Final = 4
 GROUP_BITS: Final = 17
+CELL_BITS: Final = MEASURE_BITS + BUCKET_BITS
 GROUPS_PER_SET: Final = len(TOKEN_BUCKETS) ** 2 * ORIGINS
 """Groups of one label set. 500 sets and those of the overflow fit into `GROUP_BITS`."""
 MINUTE_NS: Final = 60 * 10**9
@@ -80,34 +82,39 @@ _LONGEST_NS: Final = 1 << 60
 """36 years: sums of six such durations still fit."""
 _OF_RECORD: Final = tuple(m for m in Measure if m not in (Measure.UNACCOUNTED, Measure.OVER_ACCOUNTED))
 _UNKNOWN_TOKENS: Final = len(TOKEN_BUCKETS) - 1
-_EDGES: Final = np.array(TOKEN_EDGES, dtype=np.int64)
+_EDGES: Final = Steps(np.array(TOKEN_EDGES, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
 class Observations:
     """One row an observation."""
 
-    place: Ints
-    """The minute since 1970, and below it 32 bits of key."""
+    groups: Ints
+    """Shape (k,), ascending, distinct: the minute since 1970, and below it 32 bits of key, of group alone."""
+    cells: Ints
+    """Shape (n,): position in *groups*, then measure, then bucket."""
     duration_ns: Ints
+    """Shape (n,)."""
 
     def __len__(self) -> int:
         """How many."""
-        return len(self.place)
+        return len(self.cells)
 
 
 def of_requests(batch: RequestBatch, labels: LabelSets) -> Observations | None:
     """What the requests of *batch* say of themselves; None if none has an e2e."""
-    rows = np.flatnonzero(~batch.shadowed & (batch.number("e2e") >= 0))
-    if not len(rows):
+    wanted = ~batch.shadowed & (batch.number("e2e") >= 0)
+    if not wanted.any():
         return None
+    rows = slice(None) if wanted.all() else np.flatnonzero(wanted)
     durations = _measured({m: batch.fields[m.field][rows] for m in _OF_RECORD if m.field in batch.fields})
     sets = labels.of(batch.service.take(rows), batch.model.take(rows), batch.view[rows])
     prompt, completion = (_token_bucket(batch, name, rows) for name in ("prompt_tokens", "completion_tokens"))
     group = ((sets * len(TOKEN_BUCKETS) + prompt) * len(TOKEN_BUCKETS) + completion) * ORIGINS
-    place = (batch.end_ns[rows] // MINUTE_NS << 32) | (group << (MEASURE_BITS + BUCKET_BITS))
-    every = joined([_observed(measure, place, values) for measure, values in durations.items()])
-    return Observations(every.place | buckets_of(every.duration_ns), every.duration_ns)
+    groups, position = _grouped(batch.end_ns[rows], group)
+    each = [_observed(measure, position, values) for measure, values in durations.items()]
+    cells, values = (np.concatenate(columns) for columns in zip(*each, strict=True))
+    return Observations(groups, cells | buckets_of(values), values)
 
 
 def of_parts(parts: StageTimes, labels: LabelSets) -> Observations | None:
@@ -119,10 +126,17 @@ def of_parts(parts: StageTimes, labels: LabelSets) -> Observations | None:
         return None
     sets = labels.of(parts.service.take(rows), missing_texts(len(rows)), parts.view[rows])
     unknown = _UNKNOWN_TOKENS * len(TOKEN_BUCKETS) + _UNKNOWN_TOKENS
-    group = (sets * len(TOKEN_BUCKETS) ** 2 + unknown) * ORIGINS + 1
-    key = ((group << MEASURE_BITS) | measure[rows]) << BUCKET_BITS
+    groups, position = _grouped(parts.end_ns[rows], (sets * len(TOKEN_BUCKETS) ** 2 + unknown) * ORIGINS + 1)
     durations = parts.duration_ns[rows]
-    return Observations((parts.end_ns[rows] // MINUTE_NS << 32) | key | buckets_of(durations), durations)
+    return Observations(groups, position | (measure[rows] << BUCKET_BITS) | buckets_of(durations), durations)
+
+
+def _grouped(end_ns: Ints, group: Ints) -> tuple[Ints, Ints]:
+    """The distinct minutes and groups, see `Observations.groups`, and the first part of a cell of each row."""
+    minutes, minute = distinct(end_ns // MINUTE_NS)
+    mixed, position = distinct((minute << GROUP_BITS) | group)
+    minute, group = np.divmod(mixed, 1 << GROUP_BITS)
+    return (minutes[minute] << 32) | (group << CELL_BITS), position << CELL_BITS
 
 
 _BY_FIELD: Final = {measure.field: int(measure) for measure in (*STAGES, *INNER)}
@@ -160,24 +174,16 @@ def _sum(columns: Sequence[Ints]) -> Ints:
     return total
 
 
-def _token_bucket(batch: RequestBatch, name: str, rows: Ints) -> NDArray[np.int64]:
+def _token_bucket(batch: RequestBatch, name: str, rows: Rows) -> Ints:
     if name not in batch.fields:
-        return np.full(len(rows), _UNKNOWN_TOKENS, dtype=np.int64)
+        return np.full(len(batch.end_ns[rows]), _UNKNOWN_TOKENS, dtype=np.int64)
     tokens = batch.fields[name][rows]
-    return np.where(tokens < 0, _UNKNOWN_TOKENS, np.searchsorted(_EDGES, tokens, side="left"))
+    return np.where(tokens < 0, _UNKNOWN_TOKENS, _EDGES.of(np.maximum(tokens, 0)))
 
 
-def _observed(measure: Measure, place: Ints, values: Ints) -> Observations:
+def _observed(measure: Measure, position: Ints, values: Ints) -> tuple[Ints, Ints]:
+    """Cells without their bucket, and what is known of *values*."""
     known = values >= 0
     if not known.all():
-        place, values = place[known], values[known]
-    return Observations(place | (measure << BUCKET_BITS), values)
-
-
-def joined(several: Sequence[Observations]) -> Observations:
-    """Observations one after the other."""
-    nothing = np.zeros(0, dtype=np.int64)
-    return Observations(
-        np.concatenate([nothing, *(each.place for each in several)]),
-        np.concatenate([nothing, *(each.duration_ns for each in several)]),
-    )
+        position, values = position[known], values[known]
+    return position | (int(measure) << BUCKET_BITS), values

@@ -5,18 +5,19 @@ Some engines write no span for a request that failed. Where nothing else of the
 service tells of HTTP responses, its availability is 100 % whatever happens.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from slo_exporter.sli.records import LONGEST_SERVICE, Layer, Mask, RequestBatch, View
+from slo_exporter.sli.records import LONGEST_SERVICE, MISSING, Mask, RequestBatch, View
 
 _HOUR_NS: Final = 3600 * 10**9
 """What was seen longer ago says nothing of now."""
 _PATIENCE_NS: Final = 60 * 10**9
 """An engine speaks so long before it is said to be alone: exporters send every few seconds."""
+_SERVER: Final = int(View.SERVER)
 _MOST: Final = 10_000
 """Services remembered; of others nothing is said."""
 
@@ -44,15 +45,15 @@ class Sight:
 
     def add(self, requests: RequestBatch) -> None:
         """Take note of requests, shadowed ones among them."""
-        of_server = requests.view == View.SERVER
-        engines = (
-            of_server & np.isin(requests.layer, (Layer.ENGINE, Layer.PREFILL)) & requests.framework.among(self._silent)
-        )
-        for service, ended_ns in _newest(requests, engines).items():
+        of_server = requests.view == _SERVER
+        speaks = of_server & requests.is_engine
+        if speaks.any():
+            speaks &= requests.framework.among(self._silent)
+        for service, ended_ns in _newest(requests, speaks):
             seen = self._of(service, ended_ns)
             if seen is not None:
                 seen.engine_ns = max(seen.engine_ns, ended_ns)
-        for service, ended_ns in _newest(requests, of_server & requests.yields).items():
+        for service, ended_ns in _newest(requests, of_server & requests.yields):
             seen = self._of(service, ended_ns)
             if seen is not None:
                 seen.http_ns = max(seen.http_ns, ended_ns)
@@ -70,15 +71,13 @@ class Sight:
         return self._seen.get(service)
 
 
-def _newest(requests: RequestBatch, mask: Mask) -> Mapping[str, int]:
-    """When the newest request among *mask* of each service ended."""
-    rows = np.flatnonzero(mask)
-    rows = rows[np.argsort(requests.service.codes[rows], kind="stable")]
-    codes, heads = np.unique(requests.service.codes[rows], return_index=True)
-    if not codes.size:
-        return {}
-    newest = np.maximum.reduceat(requests.end_ns[rows], heads)
-    named = (
-        (requests.service.values[code], ended) for code, ended in zip(codes.tolist(), newest.tolist(), strict=True)
-    )
-    return {name: ended for name, ended in named if len(name) <= LONGEST_SERVICE}
+def _newest(requests: RequestBatch, mask: Mask) -> Iterator[tuple[str, int]]:
+    """When the newest request among *mask* of each service ended; a service may be there twice."""
+    if not mask.any():
+        return
+    # The last place is of rows without a service: their code is -1.
+    newest = np.full(len(requests.service.values) + 1, MISSING, dtype=np.int64)
+    np.maximum.at(newest, requests.service.codes[mask], requests.end_ns[mask])
+    for name, ended_ns in zip(requests.service.values, newest.tolist(), strict=False):
+        if ended_ns != MISSING and len(name) <= LONGEST_SERVICE:
+            yield name, ended_ns

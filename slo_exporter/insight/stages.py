@@ -15,24 +15,13 @@ Rules of this module:
 Nothing of it is kept across a restart.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from slo_exporter.insight.cells import Cells, by_minute, chained, merged
 from slo_exporter.insight.labels import MOST_SETS, Labels, LabelSets, cut
-from slo_exporter.insight.observations import (
-    BUCKET_BITS,
-    GROUPS_PER_SET,
-    MEASURE_BITS,
-    Observations,
-    joined,
-    of_parts,
-    of_requests,
-)
+from slo_exporter.insight.observations import Observations, of_parts, of_requests
 from slo_exporter.sli.records import RequestBatch, StageTimes, concat, concat_stages
 
 SHORTEST_S: Final = 300
@@ -53,37 +42,6 @@ _AHEAD: Final = 30
 """Minutes that a slot may be ahead of what comes; further on, the clock was wrong when it was made."""
 _PENDING: Final = 1 << 11
 """Records put aside until they are folded in: less than a mebibyte, and a few ms of work."""
-_KEY: Final = (1 << 32) - 1
-_SLOT_BYTES: Final = 512
-"""What a slot takes beside the data of its arrays."""
-
-Keys = NDArray[np.uint32]
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """Counts and sums of some observations; several one after the other are read as their sum."""
-
-    keys: Keys
-    """Group, measure and bucket; ascending in what was not chained."""
-    counts: NDArray[np.uint32]
-    """Observations of each key."""
-    sum_keys: Keys
-    """Group and measure; ascending in what was not chained."""
-    sums_ns: NDArray[np.float64]
-    """Exact up to 2^53 ns, 104 days, of each."""
-
-    @property
-    def nbytes(self) -> int:
-        """What it takes."""
-        return sum(column.nbytes for column in (self.keys, self.counts, self.sum_keys, self.sums_ns)) + _SLOT_BYTES
-
-    def between(self, first_set: int, last_set: int) -> "Cells":
-        """The part that is of some label sets, where keys ascend."""
-        groups = np.array([first_set, last_set + 1], dtype=np.int64) * GROUPS_PER_SET
-        a, b = np.searchsorted(self.keys, groups << (MEASURE_BITS + BUCKET_BITS)).tolist()
-        c, d = np.searchsorted(self.sum_keys, groups << MEASURE_BITS).tolist()
-        return Cells(self.keys[a:b], self.counts[a:b], self.sum_keys[c:d], self.sums_ns[c:d])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +81,12 @@ class _Pending:
         if len(parts):
             self.parts.append(parts)
 
-    def observations(self, labels: LabelSets) -> Observations:
+    def observations(self, labels: LabelSets) -> list[Observations]:
         found = [
             of_requests(concat(self.requests), labels) if self.requests else None,
             of_parts(concat_stages(self.parts), labels),
         ]
-        return joined([each for each in found if each is not None])
+        return [each for each in found if each is not None]
 
 
 class StageBook:
@@ -146,6 +104,7 @@ class StageBook:
         self._most_bytes = most_bytes
         self._slots: dict[int, list[Cells]] = {}
         """By its first minute; what comes for a slot is merged when it is as much as half of what is there."""
+        self._bytes = 0
         self._pending = _Pending()
         self._since = since_ns // (_MINUTE_S * 10**9)
         self._gone = 0
@@ -156,7 +115,7 @@ class StageBook:
     @property
     def nbytes(self) -> int:
         """What the slots take."""
-        return sum(map(_nbytes, self._slots.values()))
+        return self._bytes
 
     def add(self, requests: RequestBatch, parts: StageTimes) -> None:
         """Take in the requests of a commit, and stage times whose request came in another export."""
@@ -185,7 +144,7 @@ class StageBook:
         labels = {names: number for names, number in self._labels.numbers.items() if names[0] == service}
         slots = [slot for slot in sorted(self._slots) if labels and asked_s <= slot * _MINUTE_S < to_s]
         first, last = min(labels.values(), default=0), max(labels.values(), default=0)
-        cells = _chained([chunk.between(first, last) for slot in slots for chunk in self._slots[slot]])
+        cells = chained([chunk.between(first, last) for slot in slots for chunk in self._slots[slot]])
         return Reading(from_s, to_s, from_s == asked_s, labels, cells, self._labels.hides(service))
 
     def _reach(self) -> int:
@@ -195,17 +154,14 @@ class StageBook:
     def _fold(self) -> None:
         """Bring what was put aside into its slots, and let go of what is old."""
         pending, self._pending = self._pending, _Pending()
-        observations = pending.observations(self._labels)
-        if not len(observations):
+        found = pending.observations(self._labels)
+        if not found:
             return
-        order = np.argsort(observations.place)
-        place, durations = observations.place[order], observations.duration_ns[order]
-        minutes = place >> 32
-        starts = _starts(minutes)
-        newest = int(minutes[-1])
+        newest = max(int(each.groups[-1]) >> 32 for each in found)
         self._set_back(newest)
-        for start, end in pairwise([*starts.tolist(), len(place)]):
-            self._put(int(minutes[start]), _counted(place[start:end] & _KEY, durations[start:end]))
+        for each in found:
+            for minute, cells in by_minute(each):
+                self._put(minute, cells)
         self._forget(newest - _KEEP)
         self._widen((newest - _KEEP_FINE) // _COARSE * _COARSE)
         self._shrink()
@@ -214,7 +170,8 @@ class StageBook:
         """Forget what a clock made that was wrong, or all that comes now would be old."""
         if max([self._gone, self._since, *self._slots]) <= newest + _AHEAD:
             return
-        self._slots = {slot: chunks for slot, chunks in self._slots.items() if slot <= newest + _AHEAD}
+        for slot in [slot for slot in self._slots if slot > newest + _AHEAD]:
+            self._set(slot, [])
         self._gone, self._since = min(self._gone, newest), min(self._since, newest)
         self._widened = min(self._widened, newest // _COARSE * _COARSE)
 
@@ -222,80 +179,45 @@ class StageBook:
         slot = minute // _COARSE * _COARSE if minute < self._widened else minute
         if slot < self._gone:
             return
-        chunks = self._slots.setdefault(slot, [])
+        chunks = [*self._slots.get(slot, ())]
         while chunks and len(chunks[-1].keys) <= 2 * len(cells.keys):
-            cells = _merged([chunks.pop(), cells])
-        chunks.append(cells)
+            cells = merged([chunks.pop(), cells])
+        self._set(slot, [*chunks, cells])
+
+    def _set(self, slot: int, chunks: list[Cells]) -> None:
+        """Make *chunks* what a slot holds; without any it is let go of."""
+        self._bytes += _nbytes(chunks) - _nbytes(self._slots.get(slot, ()))
+        if chunks:
+            self._slots[slot] = chunks
+        else:
+            self._slots.pop(slot, None)
 
     def _forget(self, before: int) -> None:
         """Let go of the slots that start before a minute."""
         for slot in [slot for slot in self._slots if slot < before]:
-            del self._slots[slot]
+            self._set(slot, [])
         self._gone = max(self._gone, before)
 
     def _widen(self, before: int) -> None:
         """Make slots ten minutes wide that start before a minute, a multiple of ten."""
+        if before <= self._widened:
+            return
         narrow: dict[int, list[int]] = {}
         for slot in sorted(self._slots):
             if self._widened <= slot < before:
                 narrow.setdefault(slot // _COARSE * _COARSE, []).append(slot)
         for wide, slots in narrow.items():
-            self._slots[wide] = [_merged([cells for slot in slots for cells in self._slots.pop(slot)])]
-        self._widened = max(self._widened, before)
+            cells = merged([cells for slot in slots for cells in self._slots[slot]])
+            for slot in slots:
+                self._set(slot, [])
+            self._set(wide, [cells])
+        self._widened = before
 
     def _shrink(self) -> None:
-        excess = self.nbytes - self._most_bytes
-        while excess > 0:
+        while self._bytes > self._most_bytes:
             oldest = min(self._slots)
-            excess -= _nbytes(self._slots[oldest])
             self._forget(oldest + (_COARSE if oldest < self._widened else 1))
 
 
 def _nbytes(chunks: Iterable[Cells]) -> int:
     return sum(cells.nbytes for cells in chunks)
-
-
-def _counted(keys: NDArray[np.int64], durations_ns: NDArray[np.int64]) -> Cells:
-    """Cells of observations that are in the order of their keys."""
-    starts = _starts(keys)
-    counts = np.diff(np.append(starts, len(keys)))
-    sum_keys = keys >> BUCKET_BITS
-    sum_starts = _starts(sum_keys)
-    sums = np.add.reduceat(durations_ns.astype(np.float64), sum_starts)
-    return Cells(keys[starts].astype(np.uint32), counts.astype(np.uint32), sum_keys[sum_starts].astype(np.uint32), sums)
-
-
-def _merged(several: Sequence[Cells]) -> Cells:
-    """The cells of several slots as those of one."""
-    if len(several) == 1:
-        return several[0]
-    chained = _chained(several)
-    keys, counts = _added(chained.keys, chained.counts)
-    sum_keys, sums = _added(chained.sum_keys, chained.sums_ns)
-    return Cells(keys, counts, sum_keys, sums)
-
-
-def _added(keys: Keys, values: NDArray[Any]) -> tuple[Keys, NDArray[Any]]:
-    # Several ascending runs: a merging sort needs little more than one pass.
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    starts = _starts(keys)
-    return keys[starts], np.add.reduceat(values[order], starts, dtype=values.dtype)
-
-
-def _chained(several: Iterable[Cells]) -> Cells:
-    several = list(several)
-    nothing = np.zeros(0, dtype=np.uint32)
-    return Cells(
-        np.concatenate([nothing, *(cells.keys for cells in several)]),
-        np.concatenate([nothing, *(cells.counts for cells in several)]),
-        np.concatenate([nothing, *(cells.sum_keys for cells in several)]),
-        np.concatenate([np.zeros(0), *(cells.sums_ns for cells in several)]),
-    )
-
-
-def _starts(ascending: NDArray[np.int64] | Keys) -> NDArray[np.intp]:
-    """Where a run of equal values begins; the array may be empty."""
-    if not len(ascending):
-        return np.zeros(0, dtype=np.intp)
-    return np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))

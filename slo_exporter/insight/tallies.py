@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slo_exporter.insight import histogram
+from slo_exporter.insight.cells import Cells
 from slo_exporter.insight.figures import PERCENTS, Dimension, Question, Spread
 from slo_exporter.insight.histogram import BUCKETS
 from slo_exporter.insight.labels import Labels, cut
@@ -19,7 +20,6 @@ from slo_exporter.insight.observations import (
     TOKEN_BUCKETS,
     Measure,
 )
-from slo_exporter.insight.stages import Cells
 from slo_exporter.sli.records import Ints, View
 
 Numbers: TypeAlias = NDArray[np.float64]

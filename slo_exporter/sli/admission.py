@@ -2,21 +2,32 @@
 Which requests of an export count: each once, and not where another span stands for them.
 
 State: what services are, spans and requests counted lately. Exports are
-admitted one after the other, whatever commit they share; admission is
-tentative until `keep`, and `undo` takes it back.
+admitted one after the other, whatever commit they share: all at once only
+where that makes no difference. Admission is tentative until `keep`, and `undo`
+takes it back.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from slo_exporter.sli.halves import Halves
-from slo_exporter.sli.records import LONGEST_SERVICE, Layer, Mask, Outcome, RequestBatch, View, concat
-from slo_exporter.sli.seen import Seen
+from slo_exporter.sli.records import (
+    LONGEST_SERVICE,
+    Layer,
+    Mask,
+    Outcome,
+    RequestBatch,
+    Texts,
+    View,
+    Words,
+    concat,
+)
+from slo_exporter.sli.seen import Seen, mix
 
 MOST_ROLES: Final = 10_000
 """Roles of services remembered: names come from the wire and are kept for ever."""
@@ -37,6 +48,11 @@ class Role(StrEnum):
 
 FRONT_OF: Final = {View.SERVER: Role.BELOW, View.GATEWAY: Role.PROXY}
 """By view what a service is where something in front of its engines, or calls, counts."""
+
+_ENGINE: Final = int(Layer.ENGINE)
+_PREFILL: Final = int(Layer.PREFILL)
+_OK: Final = int(Outcome.OK)
+_NO_ROWS: Final = np.zeros(0, dtype=np.int64)
 
 Roles: TypeAlias = frozenset[tuple[str, Role]]
 """Services and what they are."""
@@ -90,28 +106,16 @@ class Admission:
         rows = sum(len(requests) for requests, _ in exports)
         self.spans.reserve(rows, now_ns)
         self.requests.reserve(rows, now_ns)
-        counted, behind, tally, repeated = [], [], Counter[str](), Counter[str]()
-        for requests, roles in exports:
-            tally["unlearnt"] += self._learn(roles)
-            spans = _new_rows(requests, self._new_spans(requests), repeated)
-            self._halves.note(spans)
-            is_behind = self._is_behind(spans)
-            alone = spans.take(~is_behind) if is_behind.any() else spans
-            is_new, prefillers = self._new_requests(alone)
-            tally["unlearnt"] += self._learn(prefillers)
-            new = _new_rows(alone, is_new, repeated)
-            tally.update(spans=len(requests) - len(spans), requests=len(alone) - len(new))
-            counted.append(self._shadow(new))
-            behind.append(spans.take(is_behind))
-        return Admitted(
-            requests=concat(counted),
-            behind=concat(behind),
-            roles=self._learnt,
-            repeated_spans=tally["spans"],
-            repeated_requests=tally["requests"],
-            repeated=repeated,
-            unlearnt_roles=tally["unlearnt"],
-        )
+        taken = _Taken()
+        taken.unlearnt += self._learn(exports[0][1])
+        group = self._as_one(exports)
+        if group is not None:
+            self._take(group, taken)
+        else:
+            for position, (requests, roles) in enumerate(exports):
+                taken.unlearnt += self._learn(roles) if position else 0
+                self._take(_Group(requests), taken)
+        return taken.admitted(self._learnt)
 
     def keep(self) -> None:
         """What was admitted is committed."""
@@ -128,6 +132,40 @@ class Admission:
         self._halves.undo()
         self._learnt = frozenset()
 
+    def _as_one(self, exports: Sequence[tuple[RequestBatch, Roles]]) -> "_Group | None":
+        """
+        The exports as one, where that makes no difference; what the first one shows of services is learnt.
+
+        It does where another one shows something new of a service, where a span
+        or a request id comes in two of them, and where a request may be half of
+        another one.
+        """
+        if len(exports) == 1:
+            return _Group(exports[0][0])
+        known = self._roles | self._learnt if self._learnt else self._roles
+        if not all(roles <= known for _, roles in exports):
+            return None
+        group = _Group.of([requests for requests, _ in exports])
+        requests = group.requests
+        is_mixed = _repeats(requests.fingerprint) or _repeats(requests.request_key) or self._halves.may_pair(requests)
+        return None if is_mixed else group
+
+    def _take(self, group: "_Group", taken: "_Taken") -> None:
+        """Admit one export, or several that are as good as one."""
+        spans = taken.without_repeats(group, self._new_spans(group.requests))
+        taken.spans += len(group) - len(spans)
+        self._halves.note(spans.requests)
+        is_behind = self._is_behind(spans.requests)
+        alone = spans
+        if is_behind.any():
+            taken.behind.append(spans.requests.take(is_behind))
+            alone = spans.take(~is_behind)
+        is_new, prefillers = self._new_requests(alone.requests)
+        taken.unlearnt += self._learn(prefillers)
+        new = taken.without_repeats(alone, is_new)
+        taken.requests += len(alone) - len(new)
+        taken.counted.append(self._shadow(new))
+
     def _learn(self, roles: Roles) -> int:
         """Remember what services are; how many roles there is no room for."""
         new = sorted(role for role in roles - self._roles - self._learnt if len(role[0]) <= LONGEST_SERVICE)
@@ -136,56 +174,119 @@ class Admission:
         return max(0, len(new) - room)
 
     def _new_spans(self, requests: RequestBatch) -> Mask:
-        instant = np.zeros(len(requests), dtype=np.int64)
-        return self.spans.admit(requests.fingerprint, instant, instant)
+        return self.spans.admit(requests.fingerprint, requests.start_ns, requests.end_ns)
 
     def _new_requests(self, requests: RequestBatch) -> tuple[Mask, Roles]:
         """Which were not seen under their id, nor are half of what counted; what their halves show of services."""
         new, prefillers = self._halves.admit(requests)
-        rows = np.flatnonzero((requests.request_key != 0) & new)
-        if rows.size:
-            named = requests.take(rows)
-            new[rows] = self.requests.admit(named.request_key, named.start_ns, named.end_ns)
+        named = (requests.request_key != 0) & new
+        if named.all():
+            new = self.requests.admit(requests.request_key, requests.start_ns, requests.end_ns)
+        elif named.any():
+            columns = requests.request_key, requests.start_ns, requests.end_ns
+            new[named] = self.requests.admit(*(column[named] for column in columns))
         return new, frozenset((service, Role.PREFILL) for service in prefillers)
 
-    def _of_role(self, requests: RequestBatch, role: Role) -> Mask:
-        known = [
-            name for name in requests.service.values if (name, role) in self._roles or (name, role) in self._learnt
-        ]
-        return requests.service.among(known) if known else np.zeros(len(requests), dtype=np.bool_)
+    def _known(self, services: Texts, role: Role) -> list[str]:
+        """Those of *services* that are of a role."""
+        each = dict.fromkeys(services.values)
+        return [name for name in each if (name, role) in self._roles or (name, role) in self._learnt]
 
     def _is_behind(self, requests: RequestBatch) -> Mask:
         """Engines whose requests something else counts."""
-        may_be_first: Mask = requests.layer == Layer.PREFILL
-        is_engine: Mask = may_be_first | (requests.layer == Layer.ENGINE)
-        if is_engine.any():
-            behind = [(requests.view == view) & self._of_role(requests, role) for view, role in FRONT_OF.items()]
-            is_engine &= np.logical_or.reduce(behind)
+        may_be_first, behind = requests.layer == _PREFILL, np.zeros(len(requests), dtype=np.bool_)
+        is_engine = may_be_first | (requests.layer == _ENGINE)
+        for view, role in FRONT_OF.items():
+            known = self._known(requests.service, role)
+            if known:
+                behind |= is_engine & (requests.view == view) & requests.service.among(known)
         if may_be_first.any():
-            is_engine |= may_be_first & self._of_role(requests, Role.PREFILL) & ~self._halves.writes(requests)
-        return is_engine
+            prefill = requests.service.among(self._known(requests.service, Role.PREFILL))
+            behind |= may_be_first & prefill & ~self._halves.writes(requests)
+        return behind
 
-    def _shadow(self, requests: RequestBatch) -> RequestBatch:
+    def _shadow(self, group: "_Group") -> RequestBatch:
         """
         An engine is silent about failures: of its HTTP spans only those count.
 
         And of those not the ones that an engine's request tells of, which counts itself.
         """
+        requests = group.requests
         yields = requests.yields
         if not yields.any():
             return requests
-        others = requests.take(~yields)
-        told = np.isin(requests.pair_key, np.concatenate([others.request_key, others.fingerprint]))
-        is_told = yields & (requests.pair_key != 0) & told
-        has_engine = self._of_role(requests, Role.ENGINE) | self._of_role(requests, Role.BELOW)
-        is_shadow = yields & (requests.outcome == Outcome.OK) & has_engine
-        return replace(requests, shadowed=is_told | is_shadow)
+        engines = {*self._known(requests.service, Role.ENGINE), *self._known(requests.service, Role.BELOW)}
+        is_shadow = yields & (requests.outcome == _OK) & requests.service.among(engines)
+        pairs = yields & (requests.pair_key != 0)
+        if pairs.any():
+            others = ~yields
+            told_by = np.concatenate([group.own(requests.request_key)[others], group.own(requests.fingerprint)[others]])
+            is_shadow |= pairs & np.isin(group.own(requests.pair_key), told_by)
+        return replace(requests, shadowed=is_shadow)
 
 
-def _new_rows(requests: RequestBatch, new: Mask, repeated: Counter[str]) -> RequestBatch:
-    """The new ones; of the others, how often each service repeated itself."""
-    if new.all():
-        return requests
-    codes = requests.service.codes[~new]
-    repeated.update(requests.service.values[code] for code in codes.tolist() if code >= 0)
-    return requests.take(new)
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """An export, or several that are admitted as one."""
+
+    requests: RequestBatch
+    export: Words | None = None
+    """Of which export each row is; None where there is one."""
+
+    def __len__(self) -> int:
+        return len(self.requests)
+
+    @classmethod
+    def of(cls, exports: Sequence[RequestBatch]) -> "_Group":
+        """Exports one after the other."""
+        sizes = [len(requests) for requests in exports]
+        return cls(concat(exports), np.repeat(np.arange(len(exports), dtype=np.uint64), sizes))
+
+    def take(self, rows: Mask) -> "_Group":
+        """Some of the rows."""
+        return _Group(self.requests.take(rows), None if self.export is None else self.export[rows])
+
+    def own(self, keys: Words) -> Words:
+        """Keys that are equal within one export alone."""
+        return keys if self.export is None else mix(keys, self.export)
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What was admitted so far."""
+
+    counted: list[RequestBatch] = field(default_factory=list)
+    behind: list[RequestBatch] = field(default_factory=list)
+    repeated: Counter[str] = field(default_factory=Counter)
+    spans: int = 0
+    requests: int = 0
+    """Repeated ones, as `spans`."""
+    unlearnt: int = 0
+
+    def without_repeats(self, group: _Group, new: Mask) -> _Group:
+        """The new ones; of the others, how often each service repeated itself."""
+        if new.all():
+            return group
+        services = group.requests.service
+        codes = services.codes[~new]
+        self.repeated.update(services.values[code] for code in codes.tolist() if code >= 0)
+        return group.take(new)
+
+    def admitted(self, roles: Roles) -> Admitted:
+        """All of it."""
+        counted = concat(self.counted)
+        return Admitted(
+            requests=counted,
+            behind=concat(self.behind) if self.behind else counted.take(_NO_ROWS),
+            roles=roles,
+            repeated_spans=self.spans,
+            repeated_requests=self.requests,
+            repeated=self.repeated,
+            unlearnt_roles=self.unlearnt,
+        )
+
+
+def _repeats(keys: Words) -> bool:
+    """Whether any key but 0 is there twice."""
+    ascending = np.sort(keys)
+    return bool(((ascending[1:] == ascending[:-1]) & (ascending[1:] != 0)).any())

@@ -9,17 +9,18 @@ Rules of this module:
 """
 
 import operator
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce, update_wrapper
-from typing import Concatenate, Final, ParamSpec
+from functools import reduce
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from slo_exporter.sli.condition import Clause
 from slo_exporter.sli.indicator import Indicator, Rule, Selector
-from slo_exporter.sli.records import MISSING, Ints, Mask, Outcome, RequestBatch
+from slo_exporter.sli.ladders import WORTH_IT, Ladder, Places
+from slo_exporter.sli.masks import Masks, Rules, rules_of
+from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch
 
 SLICE_S: Final = 5
 """Width of the finest time slice, in seconds (docs/laws.md, law 4)."""
@@ -29,17 +30,6 @@ GOOD, TOTAL, EXCLUDED = 0, 1, 2
 """Columns of every array of counts."""
 
 Clauses = tuple[Clause, ...]
-Rules = tuple[Rule, ...]
-"""The rule of each `Outcome`, in their order."""
-
-COMPARE: Final[Mapping[str, Callable[[NDArray[np.int64], int], Mask]]] = {
-    "<=": operator.le,
-    "<": operator.lt,
-    ">=": operator.ge,
-    ">": operator.gt,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +54,12 @@ class Frame:
     fields: tuple[str, ...]
     """Fields that must be known."""
 
+    @property
+    def services(self) -> Iterable[str]:
+        """Of which services its requests may be."""
+        named = [texts for key, texts in self.selector.matches if key == "service.name"]
+        return set(named[0]) if named else (self.selector.service,)
+
 
 @dataclass(frozen=True, slots=True)
 class Framed:
@@ -79,6 +75,19 @@ class Framed:
     """End of the newest good or bad one; `MISSING` if there is none."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The indicators of one frame."""
+
+    frame: Frame
+    columns: Ints
+    """Of all of them."""
+    singly: tuple[tuple[Clauses, Ints], ...]
+    """Distinct conditions, and the columns of each."""
+    ladders: tuple[tuple[Ladder, Clauses, Ints], ...]
+    """Many bounds on one field beside the same clauses on ``outcome``, and the column of each."""
+
+
 class Plan:
     """
     How to count for some indicators: what they share is computed once a batch.
@@ -89,38 +98,53 @@ class Plan:
     """
 
     def __init__(self, indicators: Sequence[Indicator]) -> None:
-        frames = {
-            column: _frame(indicator, indicator.selector)
-            for column, indicator in enumerate(indicators)
-            if indicator.timeslice_s is None and isinstance(indicator.selector, Selector)
-        }
+        frames: dict[Frame, list[int]] = {}
+        for column, indicator in enumerate(indicators):
+            if indicator.timeslice_s is None and isinstance(indicator.selector, Selector):
+                frames.setdefault(_frame(indicator, indicator.selector), []).append(column)
         self._width = len(indicators)
-        self._frames = tuple(dict.fromkeys(frames.values()))
-        self._columns = tuple(
-            (column, self._frames.index(frame), indicators[column].good.clauses) for column, frame in frames.items()
-        )
+        self._by_service: dict[str, list[_Counted]] = {}
+        for frame, columns in frames.items():
+            counted = _counted(frame, {column: indicators[column].good.clauses for column in columns})
+            for service in frame.services:
+                self._by_service.setdefault(service, []).append(counted)
 
     def count(self, batch: RequestBatch) -> Delta:
         """Count a batch."""
-        batch = batch.take(np.argsort(batch.end_ns, kind="stable"))
-        slices, first = np.unique(batch.end_ns // SLICE_NS * SLICE_S, return_index=True)
-        counts = np.zeros((len(slices), self._width, 3), dtype=np.int64)
-        newest = np.full(self._width, MISSING, dtype=np.int64)
-        masks = Masks(batch)
-        framed = [_look(masks, frame, first) for frame in self._frames]
-        for column, frame, clauses in self._columns:
-            seen = framed[frame]
-            good = reduce(operator.and_, map(masks.holds, clauses), seen.judged)
-            counts[:, column, GOOD] = per_slice(good, first)
-            counts[:, column, TOTAL] = seen.total
-            counts[:, column, EXCLUDED] = seen.excluded
-            newest[column] = seen.newest_ns
-        return Delta(slices, counts, newest)
+        places, masks = Places.cut(batch.end_ns, SLICE_S), Masks(batch)
+        delta = Delta(
+            places.starts,
+            np.zeros((len(places.starts), self._width, 3), dtype=np.int64),
+            np.full(self._width, MISSING, dtype=np.int64),
+        )
+        concerned = (each for name in set(batch.service.values) for each in self._by_service.get(name, ()))
+        for counted in {id(each): each for each in concerned}.values():
+            framed = _look(masks, counted.frame, places)
+            if framed is not None:
+                _fill(delta, counted, framed, masks, places)
+        return delta
 
 
-def rules_of(indicator: Indicator) -> Rules:
-    """The rules of *indicator* in the order of outcomes."""
-    return tuple(indicator.rules[outcome] for outcome in Outcome)
+def _fill(delta: Delta, counted: _Counted, framed: Framed, masks: Masks, places: Places) -> None:
+    """Write the columns of one frame."""
+    delta.counts[:, counted.columns, TOTAL] = framed.total[:, np.newaxis]
+    delta.counts[:, counted.columns, EXCLUDED] = framed.excluded[:, np.newaxis]
+    delta.newest_ns[counted.columns] = framed.newest_ns
+    for clauses, columns in counted.singly:
+        good = reduce(operator.and_, map(masks.holds, clauses), framed.judged)
+        delta.counts[:, columns, GOOD] = places.tally(good)[:, np.newaxis]
+    for ladder, clauses, columns in counted.ladders:
+        judged = reduce(operator.and_, map(masks.holds, clauses), framed.judged)
+        delta.counts[:, columns, GOOD] = _climbed(ladder, judged, masks, places)
+
+
+def _climbed(ladder: Ladder, judged: Mask, masks: Masks, places: Places) -> Ints:
+    """How many of *judged* satisfy each clause of a ladder; shape (k, clauses)."""
+    if ladder.field != "inter_token":
+        return ladder.satisfying(masks.number(ladder.field), judged, places)
+    one_token = masks.one_token()
+    counts = ladder.satisfying(masks.number(ladder.field), judged & ~one_token, places)
+    return counts + places.tally(judged & one_token)[:, np.newaxis]
 
 
 def _frame(indicator: Indicator, selector: Selector) -> Frame:
@@ -133,14 +157,41 @@ def _frame(indicator: Indicator, selector: Selector) -> Frame:
     )
 
 
-def _look(masks: "Masks", frame: Frame, first: Ints) -> Framed:
+def _counted(frame: Frame, conditions: dict[int, Clauses]) -> _Counted:
+    """Put the conditions of one frame, by column, together as far as they share something."""
+    distinct: dict[Clauses, list[int]] = {}
+    for column, clauses in conditions.items():
+        distinct.setdefault(clauses, []).append(column)
+    on_one: dict[str, list[Clauses]] = {}
+    for clauses in distinct:
+        numbers = [clause.field for clause in clauses if clause.field != "outcome"]
+        if len(numbers) == 1:
+            on_one.setdefault(numbers[0], []).append(clauses)
+    ladders = [_ladder(frame, distinct, every) for every in on_one.values() if len(every) >= WORTH_IT]
+    climbed = {column for _, _, columns in ladders for column in columns.tolist()}
+    singly = [(clauses, np.array(columns)) for clauses, columns in distinct.items() if columns[0] not in climbed]
+    return _Counted(frame, np.array(list(conditions)), tuple(singly), tuple(ladders))
+
+
+def _ladder(
+    frame: Frame, columns: dict[Clauses, list[int]], conditions: Sequence[Clauses]
+) -> tuple[Ladder, Clauses, Ints]:
+    """A ladder of conditions with one clause on a number each; those of a frame share the clauses on ``outcome``."""
+    steps = [(clause, columns[each]) for each in conditions for clause in each if clause.field != "outcome"]
+    clauses = [clause for clause, those in steps for _ in those]
+    return Ladder(clauses), frame.on_outcome, np.array([column for _, those in steps for column in those])
+
+
+def _look(masks: Masks, frame: Frame, places: Places) -> Framed | None:
     """
-    Split a batch into judged, ruled bad and excluded requests of one frame.
+    Split a batch into judged, ruled bad and excluded requests of one frame; None where it has none.
 
     An outcome that meets the clauses on ``outcome`` is decided by the
     condition; any other follows `Indicator.rules`. A missing field excludes.
     """
     selected = masks.selected(frame.selector)
+    if not selected.any():
+        return None
     decided = masks.ruled(frame.rules, Rule.DECIDE)
     if frame.on_outcome:
         decided = decided | reduce(operator.and_, map(masks.holds, frame.on_outcome))
@@ -148,102 +199,10 @@ def _look(masks: "Masks", frame: Frame, first: Ints) -> Framed:
     counted = judged | (selected & ~decided & masks.ruled(frame.rules, Rule.BAD))
     return Framed(
         judged=judged,
-        total=per_slice(counted, first),
-        excluded=per_slice(selected & ~counted, first),
-        newest_ns=last(masks.batch.end_ns, counted),
+        total=places.tally(counted),
+        excluded=places.tally(selected & ~counted),
+        newest_ns=int(np.max(masks.batch.end_ns, where=counted, initial=MISSING)),
     )
-
-
-_P = ParamSpec("_P")
-
-
-def _once(method: Callable[Concatenate["Masks", _P], Mask]) -> Callable[Concatenate["Masks", _P], Mask]:
-    """Make the mask for these arguments when first asked for, and keep it."""
-
-    def kept(self: "Masks", /, *args: _P.args, **kwargs: _P.kwargs) -> Mask:
-        key = (method.__name__, args)
-        if key not in self.made:
-            self.made[key] = method(self, *args, **kwargs)
-        return self.made[key]
-
-    update_wrapper(kept, method)
-    return kept
-
-
-class Masks:
-    """The masks of one batch; what several SLOs ask for is made once."""
-
-    def __init__(self, batch: RequestBatch) -> None:
-        self.batch = batch
-        self.made: dict[Hashable, Mask] = {}
-
-    @_once
-    def selected(self, selector: Selector) -> Mask:
-        """Requests that *selector* is about."""
-        mask: Mask = self.batch.view == selector.view
-        if not any(key == "service.name" for key, _ in selector.matches):
-            mask = mask & self.batch.service.among((selector.service,))
-        for key, texts in selector.matches:
-            mask = mask & self.batch.text(key).among(texts)
-        return mask if selector.names_http else mask & ~self.batch.shadowed
-
-    @_once
-    def ruled(self, rules: Rules, rule: Rule) -> Mask:
-        """Requests whose outcome has this rule."""
-        ruled: Mask = np.array(rules)[self.batch.outcome] == rule
-        return ruled
-
-    @_once
-    def fated(self, selector: Selector, rules: Rules, rule: Rule) -> Mask:
-        """Requests of *selector* whose outcome has this rule."""
-        return self.selected(selector) & self.ruled(rules, rule)
-
-    def number(self, field: str) -> Ints:
-        """The column of *field*."""
-        return self.batch.number(field)
-
-    @_once
-    def known(self, field: str) -> Mask:
-        """Requests whose *field* can be judged."""
-        known: Mask = self.batch.number(field) != MISSING
-        return known | self.one_token() if field == "inter_token" else known
-
-    @_once
-    def measured(self, field: str) -> Mask:
-        """Requests that have a value of *field*: one token has no time between tokens."""
-        measured: Mask = self.batch.number(field) != MISSING
-        return measured & ~self.one_token() if field == "inter_token" else measured
-
-    @_once
-    def holds(self, clause: Clause) -> Mask:
-        """Requests that satisfy *clause*; one with a missing field does not."""
-        compare = COMPARE[clause.op]
-        if clause.field == "outcome":
-            return compare(self.batch.outcome.astype(np.int64), clause.bound)
-        column = self.batch.number(clause.field)
-        held: Mask = compare(column, clause.bound) & (column != MISSING)
-        return held | self.one_token() if clause.field == "inter_token" else held
-
-    @_once
-    def one_token(self) -> Mask:
-        """At most one output token: there is no gap between tokens to be slow."""
-        tokens = self.batch.number("completion_tokens")
-        few: Mask = (tokens != MISSING) & (tokens <= 1)
-        return few
-
-
-def per_slice(mask: Mask, first: Ints) -> Ints:
-    """How many of *mask* from each of the rows *first* to the next; shape (k,)."""
-    if len(first) == 1:
-        return np.array([np.count_nonzero(mask)], dtype=np.int64)
-    sums: Ints = np.add.reduceat(mask, first, dtype=np.int64) if len(first) else np.zeros(0, dtype=np.int64)
-    return sums
-
-
-def last(column: Ints, mask: Mask) -> int:
-    """The value of the last row of *mask*, `MISSING` if it has none."""
-    rows = np.flatnonzero(mask)
-    return int(column[rows[-1]]) if rows.size else MISSING
 
 
 def count(batch: RequestBatch, indicators: Sequence[Indicator]) -> Delta:

@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 
 from slo_exporter.sli.condition import Aggregate, Clause
-from slo_exporter.sli.counting import COMPARE
 from slo_exporter.sli.gpus import Gpu, GpuBatch, GpuSelector
 from slo_exporter.sli.indicator import Indicator
+from slo_exporter.sli.masks import COMPARE
 from slo_exporter.sli.records import MISSING, Ints, Mask
 from slo_exporter.sli.slicing import Records, SliceSums, cut, summed
 

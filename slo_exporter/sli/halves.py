@@ -39,11 +39,16 @@ _PAIRS: Final = 3
 _WRITES: Final = 10
 """A service writes if one of so many of its requests has more than one token."""
 _NO_INTS: Final = np.zeros(0, dtype=np.int64)
+_MOST_PIECES: Final = 64
+"""So many pieces of a ring are put together at the latest."""
+_COLUMNS: Final = ("keys", "tokens", "services", "start_ns", "end_ns")
+_ENGINE: Final = int(Layer.ENGINE)
+_PREFILL: Final = int(Layer.PREFILL)
 
 
 @dataclass(frozen=True, slots=True)
-class _Ring:
-    """The newest halves of a kind; what found its other half has the key 0."""
+class _Piece:
+    """Halves of one kind, the newest last; what found its other half has the key 0."""
 
     keys: Words
     tokens: Ints
@@ -51,29 +56,54 @@ class _Ring:
     start_ns: Ints
     end_ns: Ints
 
-    def with_rows(self, requests: RequestBatch, rows: Ints, services: Ints) -> "_Ring":
-        return _Ring(
-            np.concatenate([self.keys, requests.pair_key[rows]])[-_MOST:],
-            np.concatenate([self.tokens, requests.number("prompt_tokens")[rows]])[-_MOST:],
-            np.concatenate([self.services, services])[-_MOST:],
-            np.concatenate([self.start_ns, requests.start_ns[rows]])[-_MOST:],
-            np.concatenate([self.end_ns, requests.end_ns[rows]])[-_MOST:],
-        )
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    """The newest halves of a kind, in pieces that are put together when somebody looks."""
+
+    pieces: tuple[_Piece, ...] = ()
+    size: int = 0
+
+    def with_rows(self, requests: RequestBatch, rows: Ints | slice, services: Ints) -> "_Ring":
+        columns = requests.pair_key, requests.number("prompt_tokens"), services, requests.start_ns, requests.end_ns
+        kept, size = self.pieces, self.size
+        while kept and size - len(kept[0]) >= _MOST - len(services):
+            size, kept = size - len(kept[0]), kept[1:]
+        keys, tokens, services, start_ns, end_ns = columns
+        new = _Piece(keys[rows], tokens[rows], services, start_ns[rows], end_ns[rows])
+        ring = _Ring((*kept, new), size + len(new))
+        return ring if len(ring.pieces) <= _MOST_PIECES else ring.whole()
+
+    def whole(self) -> "_Ring":
+        """The same in one piece."""
+        if len(self.pieces) == 1 and self.size <= _MOST:
+            return self
+        columns = (np.concatenate([getattr(piece, name) for piece in self.pieces])[-_MOST:] for name in _COLUMNS)
+        return _Ring((_Piece(*columns),), min(self.size, _MOST))
+
+    def one(self) -> _Piece:
+        """What a `whole` one holds."""
+        return self.pieces[0]
 
     def without(self, at: int) -> "_Ring":
-        keys = self.keys.copy()
+        """A `whole` one without one of its halves."""
+        keys = self.one().keys.copy()
         keys[at] = 0
-        return replace(self, keys=keys)
+        return _Ring((replace(self.one(), keys=keys),), self.size)
 
     def same(self, requests: RequestBatch, row: int) -> Ints:
         """Where the newest halves with the id and the prompt of a request stand; a prompt must be known."""
         tokens = requests.number("prompt_tokens")[row]
         if tokens == MISSING:
             return _NO_INTS
-        return np.flatnonzero((self.keys == requests.pair_key[row]) & (self.tokens == tokens))[-_MOST_LOOKED_AT:]
+        held = self.one()
+        return np.flatnonzero((held.keys == requests.pair_key[row]) & (held.tokens == tokens))[-_MOST_LOOKED_AT:]
 
 
-_EMPTY: Final = _Ring(np.zeros(0, dtype=np.uint64), _NO_INTS, _NO_INTS, _NO_INTS, _NO_INTS)
+_EMPTY: Final = _Ring()
 
 
 @dataclass(slots=True)
@@ -108,14 +138,19 @@ class Halves:
 
     def note(self, requests: RequestBatch) -> None:
         """Note which services write more than one token."""
-        for counter, mask in (
-            (self._single, requests.layer == Layer.PREFILL),
-            (self._longer, (requests.layer == Layer.ENGINE) & (requests.number("completion_tokens") > 1)),
-        ):
-            if mask.any():
-                codes, sizes = np.unique(requests.service.codes[mask], return_counts=True)
-                for code, size in zip(codes.tolist(), sizes.tolist(), strict=True):
-                    self._count(counter, requests.service.values[code] if code >= 0 else "", size)
+        firsts = requests.layer == _PREFILL
+        if firsts.any():
+            self._add(self._single, requests.service, firsts)
+        longer = requests.layer == _ENGINE
+        if "completion_tokens" in requests.fields and longer.any():
+            longer &= requests.fields["completion_tokens"] > 1
+            self._add(self._longer, requests.service, longer)
+
+    def _add(self, counter: Counter[str], services: Texts, mask: Mask) -> None:
+        """Count the rows of each service, those without one first."""
+        sizes = np.bincount(services.codes[mask] + 1, minlength=1)
+        for code in np.flatnonzero(sizes).tolist():
+            self._count(counter, services.values[code - 1] if code else "", int(sizes[code]))
 
     def _count(self, counter: Counter[str], name: str, size: int) -> None:
         if len(name) <= LONGEST_SERVICE and (name in counter or len(counter) < _MOST):
@@ -137,17 +172,28 @@ class Halves:
         """
         new, memory = np.ones(len(requests), dtype=np.bool_), self._memory
         has_key = requests.pair_key != 0
-        firsts = has_key & (requests.layer == Layer.PREFILL)
-        seconds = has_key & (requests.layer == Layer.ENGINE)
+        firsts, seconds = has_key & (requests.layer == _PREFILL), has_key & (requests.layer == _ENGINE)
         found = Counter[str]()
-        if len(memory.first.keys) and seconds.any():
-            rows = np.flatnonzero(seconds & np.isin(requests.pair_key, memory.first.keys))
+        if memory.first.size and seconds.any():
+            memory.first = memory.first.whole()
+            rows = np.flatnonzero(seconds & np.isin(requests.pair_key, memory.first.one().keys))
             found += self._find_first(requests, rows, new)
-        if len(memory.second.keys) and firsts.any():
-            rows = np.flatnonzero(firsts & np.isin(requests.pair_key, memory.second.keys))
+        if memory.second.size and firsts.any():
+            memory.second = memory.second.whole()
+            rows = np.flatnonzero(firsts & np.isin(requests.pair_key, memory.second.one().keys))
             found += self._find_second(requests, rows, new)
         self._remember(requests, firsts & new, seconds & new)
         return new, self._prefillers(found)
+
+    def may_pair(self, requests: RequestBatch) -> bool:
+        """Whether any of *requests* may be half of another one, of these or of what came before."""
+        has_key = requests.pair_key != 0
+        if (requests.layer == _PREFILL).any() or len(self._memory.numbers or ()) + len(requests.service.values) > _MOST:
+            return True
+        if not self._memory.first.size:
+            return False
+        seconds = requests.pair_key[has_key & (requests.layer == _ENGINE)]
+        return bool(np.isin(seconds, self._memory.first.whole().one().keys).any())
 
     def _prefillers(self, found: Counter[str]) -> frozenset[str]:
         """Of services with further pairs those that are known by now."""
@@ -165,9 +211,10 @@ class Halves:
         for row in rows.tolist():
             start, ring = requests.start_ns[row], self._memory.first
             same = ring.same(requests, row).tolist()
-            near = [at for at in same if _follows(start, ring.start_ns[at], ring.end_ns[at])]
+            held = ring.one()
+            near = [at for at in same if _follows(start, held.start_ns[at], held.end_ns[at])]
             if near:
-                first = names[ring.services[near[-1]]]
+                first = names[held.services[near[-1]]]
                 self._memory.first = ring.without(near[-1])
                 new[row] = first != requests.service.at(row)
                 found[first] += int(new[row])
@@ -178,12 +225,13 @@ class Halves:
         names, found = list(self._memory.numbers or ()), Counter[str]()
         for row in rows.tolist():
             start, end, ring = requests.start_ns[row], requests.end_ns[row], self._memory.second
-            near = [at for at in ring.same(requests, row).tolist() if _follows(ring.start_ns[at], start, end)]
+            held = ring.one()
+            near = [at for at in ring.same(requests, row).tolist() if _follows(held.start_ns[at], start, end)]
             if near:
                 self._memory.second = ring.without(near[0])
                 service = requests.service.at(row) or ""
                 new[row] = False
-                found[service] += int(service != names[ring.services[near[0]]])
+                found[service] += int(service != names[held.services[near[0]]])
         return found
 
     def _remember(self, requests: RequestBatch, firsts: Mask, seconds: Mask) -> None:
@@ -202,11 +250,12 @@ class Halves:
 
     def _numbers(self, services: Texts) -> Ints:
         """A number of ours for the service of each row; names that are none share one."""
-        distinct, position = np.unique(services.codes, return_inverse=True)
-        names = [services.values[code] if code >= 0 else "" for code in distinct.tolist()]
         known = self._memory.numbers if self._memory.numbers is not None else {}
-        numbers = [known.setdefault(name if len(name) <= LONGEST_SERVICE else "", len(known)) for name in names]
-        return np.array(numbers, dtype=np.int64)[position]
+        numbers = np.zeros(len(services.values) + 1, dtype=np.int64)
+        for code in np.flatnonzero(np.bincount(services.codes + 1, minlength=1)).tolist():
+            name = services.values[code - 1] if code else ""
+            numbers[code] = known.setdefault(name if len(name) <= LONGEST_SERVICE else "", len(known))
+        return numbers[services.codes + 1]
 
 
 def _follows(start_ns: int, first_start_ns: int, first_end_ns: int) -> bool:

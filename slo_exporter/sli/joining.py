@@ -58,46 +58,72 @@ def without_repeats(batch: RequestBatch) -> RequestBatch:
     return batch if len(first) == len(batch) else batch.take(first)
 
 
-def first_rows(batch: RequestBatch) -> Ints:
-    """The rows whose span stands nowhere before them, ascending."""
-    return np.sort(np.unique(batch.fingerprint, return_index=True)[1])
+def first_rows(batch: RequestBatch, exports: Ints | None = None) -> Ints:
+    """The rows whose span stands nowhere before them, ascending; *exports*: see `requests_of`."""
+    marks = batch.fingerprint
+    if not _repeated(marks).size:
+        return np.arange(len(batch))
+    of = np.zeros(len(batch), dtype=np.int64) if exports is None else exports
+    order = np.lexsort((marks, of))  # of equal ones the first row stays first
+    again = (marks[order[1:]] == marks[order[:-1]]) & (of[order[1:]] == of[order[:-1]])
+    return np.sort(order[np.append(True, ~again)])
 
 
 def join(batch: RequestBatch) -> RequestBatch:
     """The batch with one row per request."""
-    order, heads = requests_of(batch)
+    return joined(batch, *requests_of(batch))
+
+
+def joined(batch: RequestBatch, order: Ints, heads: Ints) -> RequestBatch:
+    """The batch with one row per request, which `requests_of` says."""
     if len(heads) == len(batch):
         return batch
-    joined = batch.take(order[heads])
-    shares = joined.view == View.SERVER
+    first = batch.take(order[heads])
+    shares = first.view == View.SERVER
     return replace(
-        joined,
+        first,
         end_ns=np.maximum.reduceat(batch.end_ns[order], heads),
         outcome=worst_outcomes(batch.outcome[order], heads),
         fields={name: _joined(name, column[order], heads, shares) for name, column in batch.fields.items()},
     )
 
 
-def requests_of(batch: RequestBatch) -> tuple[Ints, Ints]:
+def requests_of(batch: RequestBatch, exports: Ints | None = None) -> tuple[Ints, Ints]:
     """
     Which rows are one request.
 
+    Args:
+        batch: of one export, or of several, one after the other.
+        exports: then the export of each row, ascending: rows of two are two requests.
+
     Returns:
         The rows, those of one request side by side, the earliest first; and
-        where in them each request begins.
+        where in them each request begins. An export in which nothing joins keeps its order.
     """
-    if not np.count_nonzero(batch.request_key):
-        return np.arange(len(batch)), np.arange(len(batch))
-    order = np.lexsort((batch.start_ns, batch.request_key))
-    return order, np.flatnonzero(_opens(batch, order))
+    rows = np.arange(len(batch))
+    if not _repeated(batch.request_key).any():
+        return rows, rows
+    of = np.zeros(len(batch), dtype=np.int64) if exports is None else exports
+    order = np.lexsort((batch.start_ns, batch.request_key, of))
+    opens = _opens(batch, order, of)
+    joins = np.zeros(int(of[-1]) + 1, dtype=np.bool_)
+    joins[of[~opens]] = True
+    return np.where(joins[of], order, rows), np.flatnonzero(opens)
 
 
-def _opens(batch: RequestBatch, order: Ints) -> Mask:
-    """Rows, in *order*, that begin a request: another id, or no overlap with it so far."""
+def _repeated(keys: Words) -> Words:
+    """The keys that several rows have; no test of it costs less than to sort."""
+    keys = np.sort(keys)
+    repeated: Words = keys[1:][keys[1:] == keys[:-1]]
+    return repeated
+
+
+def _opens(batch: RequestBatch, order: Ints, of: Ints) -> Mask:
+    """Rows, in *order*, that begin a request: another export or id, or no overlap with it so far."""
     keys, start, end = batch.request_key[order], batch.start_ns[order], batch.end_ns[order]
     opens = np.ones(len(order), dtype=np.bool_)
     reached = head_start = 0
-    for row in np.flatnonzero((keys[1:] == keys[:-1]) & (keys[1:] != 0)) + 1:
+    for row in np.flatnonzero((keys[1:] == keys[:-1]) & (keys[1:] != 0) & (of[1:] == of[:-1])) + 1:
         if opens[row - 1]:
             reached, head_start = int(end[row - 1]), int(start[row - 1])
         opens[row] = not (start[row] < reached or start[row] == head_start)

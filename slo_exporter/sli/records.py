@@ -11,6 +11,8 @@ Rules of this module:
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import chain
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,8 @@ from numpy.typing import NDArray
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
+Rows: TypeAlias = Ints | Mask | slice
+"""Some rows of a column."""
 
 MISSING: int = int(np.iinfo(np.int64).min)
 """Stands for "no value" in every integer column."""
@@ -122,7 +126,7 @@ class Texts:
         code = int(self.codes[row])
         return None if code < 0 else self.values[code]
 
-    def take(self, rows: Ints | Mask) -> "Texts":
+    def take(self, rows: Rows) -> "Texts":
         """The same column for some rows."""
         return Texts(self.values, self.codes[rows])
 
@@ -141,15 +145,27 @@ def texts_of(values: Sequence[str | None]) -> Texts:
     return Texts(tuple(text for text in distinct if text is not None), codes)
 
 
+_FEW: Final = 8
+"""Values of a column that are compared with those of others: names of services, not ids of requests."""
+
+
 def concat_texts(columns: Sequence[Texts]) -> Texts:
-    """One text column after the other."""
-    values: list[str] = []
-    codes = []
+    """One text column after the other; those that share their values, as slices of one column do, go on sharing."""
+    places: dict[object, int] = {}
+    distinct, values, shifts = list[tuple[str, ...]](), 0, list[int]()
     for column in columns:
-        shift = np.int32(len(values))
-        codes.append(np.where(column.codes < 0, column.codes, column.codes + shift))
-        values.extend(column.values)
-    return Texts(tuple(values), np.concatenate(codes).astype(np.int32, copy=False))
+        same = column.values if len(column.values) <= _FEW else id(column.values)
+        if same not in places:
+            places[same] = values
+            distinct.append(column.values)
+            values += len(column.values)
+        shifts.append(places[same])
+    codes = np.concatenate([column.codes for column in columns])
+    if any(shifts):
+        shift = np.repeat(np.array(shifts, dtype=np.int32), [len(column.codes) for column in columns])
+        codes = np.where(codes < 0, codes, codes + shift)
+    shared = distinct[0] if len(distinct) == 1 else tuple(chain.from_iterable(distinct))
+    return Texts(shared, codes.astype(np.int32, copy=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +212,12 @@ class RequestBatch:
         plain: Mask = self.layer == Layer.HTTP
         return plain
 
+    @property
+    def is_engine(self) -> Mask:
+        """Spans of engines, and calls of gateways."""
+        engines: Mask = (self.layer == Layer.ENGINE) | (self.layer == Layer.PREFILL)
+        return engines
+
     def number(self, name: str) -> Ints:
         """The column *name* of `FIELDS`, `MISSING` where unknown."""
         column = self.fields.get(name)
@@ -210,8 +232,8 @@ class RequestBatch:
         column = self.attributes.get(key)
         return missing_texts(len(self)) if column is None else column
 
-    def take(self, rows: Ints | Mask) -> "RequestBatch":
-        """The same columns for some rows."""
+    def take(self, rows: Rows) -> "RequestBatch":
+        """The same columns for some rows; of a slice they are views."""
         return RequestBatch(
             start_ns=self.start_ns[rows],
             end_ns=self.end_ns[rows],
@@ -252,6 +274,16 @@ class StageTimes:
         """How many."""
         return len(self.end_ns)
 
+    def take(self, rows: Rows) -> "StageTimes":
+        """The same columns for some rows; of a slice they are views."""
+        return StageTimes(
+            end_ns=self.end_ns[rows],
+            duration_ns=self.duration_ns[rows],
+            view=self.view[rows],
+            service=self.service.take(rows),
+            stage=self.stage.take(rows),
+        )
+
 
 NO_STAGE_TIMES = StageTimes(
     end_ns=np.zeros(0, dtype=np.int64),
@@ -268,15 +300,21 @@ STAGES = ("queue", "preprocess", "prefill", "decode", "inference", "postprocess"
 
 def stages_of(batch: RequestBatch) -> StageTimes:
     """Time in the stages of requests that do not count."""
+    return staged(batch)[0]
+
+
+def staged(batch: RequestBatch) -> tuple[StageTimes, Ints]:
+    """Time in the stages of requests, and the request of each."""
     known = [(name, np.flatnonzero(batch.fields[name] >= 0)) for name in STAGES if name in batch.fields]
     rows = np.concatenate([np.zeros(0, dtype=np.int64), *(rows for _, rows in known)])
-    return StageTimes(
+    times = StageTimes(
         end_ns=batch.end_ns[rows],
         duration_ns=np.concatenate([rows[:0], *(batch.fields[name][rows_] for name, rows_ in known)]),
         view=batch.view[rows],
         service=batch.service.take(rows),
         stage=texts_of([name for name, rows_ in known for _ in range(len(rows_))]),
     )
+    return times, rows
 
 
 def concat_stages(times: Sequence[StageTimes]) -> StageTimes:

@@ -25,6 +25,9 @@ _MOST_STEPS: Final = 512
 The longest probe. Mixed keys never need it; a client that sends one request id
 for ever would else make every admission walk through all its intervals.
 """
+_BUCKET: Final = 8
+"""Slots of a bucket: as many keys as a cache line has room for, so that one look costs one miss."""
+_MOST_BUCKETS: Final = _MOST_STEPS // _BUCKET
 
 
 def mix(*columns: Words) -> Words:
@@ -44,61 +47,90 @@ def mix(*columns: Words) -> Words:
 
 
 class _Table:
-    """Open addressing, linear probing; a key may stand with several intervals."""
+    """
+    Open addressing by buckets: a key stands in its bucket, or where that is full in the next one, and so on.
+
+    A bucket is filled from its first slot on. A key may stand with several intervals.
+    """
 
     def __init__(self, slots: int, *, intervals: bool) -> None:
         self.keys = np.zeros(slots, dtype=np.uint64)
-        self.start = np.zeros(slots if intervals else 0, dtype=np.int64)
-        self.end = np.zeros(slots if intervals else 0, dtype=np.int64)
+        self.intervals = intervals
+        bounds = np.zeros((slots if intervals else 0, 2), dtype=np.int64)
+        self.start, self.end = bounds[:, 0], bounds[:, 1]
         self.used = 0
-
-    @property
-    def intervals(self) -> bool:
-        return len(self.start) > 0
+        self._buckets = self.keys.reshape(-1, _BUCKET)
+        self._last = slots - 1
 
     def probe(self, keys: Words, start: Ints, end: Ints) -> tuple[Ints, Mask]:
         """For each key its slot and True, or the first empty slot behind it and False."""
-        last = len(self.keys) - 1
-        slots = (keys & np.uint64(last)).astype(np.int64)
-        found = np.zeros(len(keys), dtype=np.bool_)
-        rows = np.arange(len(keys))
-        for _ in range(_MOST_STEPS):
+        slots, found, is_full = self._look(self._home(keys), keys, start, end)
+        rows = np.flatnonzero(is_full)
+        for _ in range(_MOST_BUCKETS - 1):
             if not rows.size:
                 break
-            at = slots[rows]
-            stored = self.keys[at]
-            hit = stored == keys[rows]
-            if self.intervals:
-                hit &= _overlap(self.start[at], self.end[at], start[rows], end[rows])
-            found[rows] = hit
-            rows = rows[~hit & (stored != _EMPTY)]
-            slots[rows] = (slots[rows] + 1) & last
+            slots[rows], found[rows], is_full = self._look(slots[rows], keys[rows], start[rows], end[rows])
+            rows = rows[is_full]
         return slots, found
 
     def insert(self, slots: Ints, keys: Words, start: Ints, end: Ints) -> Ints:
         """Put each key into the first free slot from *slots* on, if one is near; say which."""
-        last = len(self.keys) - 1
-        slots, rows = slots.copy(), np.arange(len(keys))
-        for _ in range(_MOST_STEPS):
+        rows, kept, slots = np.arange(len(keys)), np.ones(len(keys), dtype=np.bool_), slots.copy()
+        while True:
+            rows = self._claim(rows, slots, keys, start, end)
             if not rows.size:
                 break
-            is_free = self.keys[slots[rows]] == _EMPTY
-            won = self._claim(rows[is_free], slots, keys, start, end)
-            rows = np.concatenate([rows[~is_free], rows[is_free][~won]])
-            slots[rows] = (slots[rows] + 1) & last
-        slots = np.delete(slots, rows)
+            slots[rows] = self._free(slots[rows])
+            is_far = ((slots[rows] - self._home(keys[rows])) & self._last) >= _MOST_STEPS
+            kept[rows[is_far]] = False
+            rows = rows[~is_far]
+        slots = slots[kept]
         self.used += len(slots)
         return slots
 
-    def _claim(self, rows: Ints, slots: Ints, keys: Words, start: Ints, end: Ints) -> Mask:
-        """Write *rows* to their slots; of those that want the same slot the last one gets it."""
+    def _home(self, keys: Words) -> Ints:
+        """The first slot of the bucket of each key."""
+        home: Ints = (keys & np.uint64(self._last - (_BUCKET - 1))).view(np.int64)
+        return home
+
+    def _look(self, slots: Ints, keys: Words, start: Ints, end: Ints) -> tuple[Ints, Mask, Mask]:
+        """In the bucket of each slot: the slot of the key or the first free one, if the key is there, if to go on."""
+        first = slots & ~(_BUCKET - 1)
+        held = self._buckets.take(first // _BUCKET, axis=0)
+        is_here = held == keys[:, None]
+        used = _count(held != _EMPTY)
+        slots, found = (first + used) & self._last, np.zeros(len(keys), dtype=np.bool_)
+        if is_here.any():
+            rows = np.flatnonzero(is_here.any(axis=1))
+            is_here = is_here[rows]
+            if self.intervals:
+                of_bucket = first[rows, None] + np.arange(_BUCKET)
+                mine = start[rows, None], end[rows, None]
+                is_here &= _overlap(self.start[of_bucket], self.end[of_bucket], *mine)
+                rows, is_here = rows[is_here.any(axis=1)], is_here[is_here.any(axis=1)]
+            found[rows], slots[rows] = True, first[rows] + is_here.argmax(axis=1)
+        return slots, found, (used == _BUCKET) & ~found
+
+    def _free(self, slots: Ints) -> Ints:
+        """The first free slot of the bucket of each slot; where it is full the next bucket."""
+        first = slots & ~(_BUCKET - 1)
+        return (first + _count(self._buckets.take(first // _BUCKET, axis=0) != _EMPTY)) & self._last
+
+    def _claim(self, rows: Ints, slots: Ints, keys: Words, start: Ints, end: Ints) -> Ints:
+        """Write *rows* to their slots where those are free, the last one of several; which rows are left."""
         at = slots[rows]
-        self.keys[at] = keys[rows]
-        won: Mask = self.keys[at] == keys[rows]
+        is_free = self.keys[at] == _EMPTY
+        left = rows[:0]
+        if not is_free.all():
+            left, rows, at = rows[~is_free], rows[is_free], at[is_free]
+        wanted = keys[rows]
+        self.keys[at] = wanted
+        won = self.keys[at] == wanted
         if self.intervals:
-            self.start[at], self.end[at] = start[rows], end[rows]
-            won &= self.start[at] == start[rows]  # equal keys never start together
-        return won
+            starts = start[rows]
+            self.start[at], self.end[at] = starts, end[rows]
+            won &= self.start[at] == starts  # equal keys never start together
+        return left if won.all() else np.concatenate([left, rows[~won]])
 
     def remove(self, slots: Ints) -> None:
         """Take out the newest entries: nothing older stands behind them."""
@@ -121,6 +153,13 @@ def _overlap(start: Ints, end: Ints, other_start: Ints, other_end: Ints) -> Mask
     return shared
 
 
+def _count(marks: Mask) -> Ints:
+    """How many of each row of *marks*, shape (n, 8), are True; a row is looked at as one word."""
+    words = marks.view(np.uint64)[:, 0]
+    counts: Ints = ((words * np.uint64(0x0101010101010101)) >> np.uint64(56)).view(np.int64)
+    return counts
+
+
 class Seen:
     """
     Hashes seen lately, each with an interval if asked for.
@@ -132,10 +171,10 @@ class Seen:
 
     def __init__(self, *, intervals: bool, capacity_bytes: int = SEEN_BYTES) -> None:
         slot_bytes = 24 if intervals else 8
-        self._most_slots = 1 << (capacity_bytes // slot_bytes // 2).bit_length() - 1
+        self._most_slots = max(_BUCKET, 1 << (capacity_bytes // slot_bytes // 2).bit_length() - 1)
         first = min(_FIRST_SLOTS, self._most_slots)
         self._young = _Table(first, intervals=intervals)
-        self._old = _Table(1, intervals=intervals)
+        self._old = _Table(_BUCKET, intervals=intervals)
         self._young_since_ns: int | None = None
         self._old_since_ns: int | None = None
         self._tentative: list[Ints] = []
@@ -164,14 +203,18 @@ class Seen:
         beyond the room of a whole table, or beyond some 500 intervals of one key,
         are new and not remembered.
         """
-        slots, in_young = self._young.probe(keys, start, end)
-        old_slots, in_old = self._old.probe(keys, start, end)
-        self._widen(self._young, slots[in_young], start[in_young], end[in_young])
-        self._widen(self._old, old_slots[in_old], start[in_old], end[in_old])
-        new = ~(in_young | in_old)
+        slots, known = self._young.probe(keys, start, end)
+        self._widen(self._young, slots, known, start, end)
+        if self._old.used:
+            old_slots, in_old = self._old.probe(keys, start, end)
+            self._widen(self._old, old_slots, in_old, start, end)
+            known |= in_old
+        new = ~known
         room = max(0, len(self._young.keys) * 3 // 4 - self._young.used)
-        rows = np.flatnonzero(new)[:room]
-        self._tentative.append(self._young.insert(slots[rows], keys[rows], start[rows], end[rows]))
+        if room < len(keys) or not new.all():
+            rows = np.flatnonzero(new)[:room]
+            slots, keys, start, end = slots[rows], keys[rows], start[rows], end[rows]
+        self._tentative.append(self._young.insert(slots, keys, start, end))
         return new
 
     def keep(self) -> None:
@@ -187,9 +230,10 @@ class Seen:
         while self._tentative:
             self._young.remove(self._tentative.pop())
 
-    def _widen(self, table: _Table, slots: Ints, start: Ints, end: Ints) -> None:
+    def _widen(self, table: _Table, slots: Ints, known: Mask, start: Ints, end: Ints) -> None:
         """An overlapping interval belongs to the entry: what overlaps it later does too."""
-        if table.intervals and len(slots):
+        if table.intervals and known.any():
+            slots, start, end = slots[known], start[known], end[known]
             self._widened.append((table, slots, table.start[slots], table.end[slots]))
             np.minimum.at(table.start, slots, start)
             np.maximum.at(table.end, slots, end)

@@ -19,9 +19,9 @@ from typing import Final, Protocol
 import numpy as np
 
 from slo_exporter.sli.condition import Aggregate, Clause
-from slo_exporter.sli.counting import Masks, Rules, last, per_slice, rules_of
 from slo_exporter.sli.indicator import Indicator, Rule, Selector
-from slo_exporter.sli.records import Ints, Mask, RequestBatch
+from slo_exporter.sli.masks import Masks, Rules, rules_of
+from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch
 
 PARTS: Final = 2
 """Integers that an aggregate keeps; `rate` and `count` of records need none of their own."""
@@ -93,7 +93,7 @@ class Records:
 
     def tally(self, records: Mask, satisfying: Mask) -> tuple[Ints, Ints]:
         """Per slice how many *records*, and how many are *satisfying*."""
-        return per_slice(records, self.first), per_slice(satisfying, self.first)
+        return _per_slice(records, self.first), _per_slice(satisfying, self.first)
 
     def total(self, field: str, records: Mask) -> Ints:
         """Per slice the sum of *field* over *records*."""
@@ -156,12 +156,26 @@ def _sums(asked: _Asked, masks: Masks, starts: Ints, first: Ints) -> SliceSums |
 def summed(records: Records, aggregates: Sequence[Aggregate], starts: Ints, end_ns: Ints) -> SliceSums | None:
     """What the *records* of a batch add to the slices from *starts*; None where there are none."""
     counted = records.judged | records.bad
-    counts = per_slice(counted, records.first)
+    counts = _per_slice(counted, records.first)
     held = np.flatnonzero(counts)
     if not held.size:
         return None
     parts = [part for aggregate in aggregates if aggregate.fields for part in _parts(records, aggregate)]
-    return SliceSums(starts[held], np.stack([counts, *parts], axis=1)[held], last(end_ns, counted))
+    return SliceSums(starts[held], np.stack([counts, *parts], axis=1)[held], _last(end_ns, counted))
+
+
+def _per_slice(mask: Mask, first: Ints) -> Ints:
+    """How many of *mask* from each of the rows *first* to the next; shape (k,)."""
+    if len(first) == 1:
+        return np.array([np.count_nonzero(mask)], dtype=np.int64)
+    sums: Ints = np.add.reduceat(mask, first, dtype=np.int64) if len(first) else np.zeros(0, dtype=np.int64)
+    return sums
+
+
+def _last(column: Ints, mask: Mask) -> int:
+    """The value of the last row of *mask*, `MISSING` if it has none."""
+    rows = np.flatnonzero(mask)
+    return int(column[rows[-1]]) if rows.size else MISSING
 
 
 def _parts(records: Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
@@ -186,7 +200,7 @@ def _mean(records: Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
     """Records with a value, and the sum of the values."""
     (field,) = aggregate.fields
     known = records.judged & records.look.measured(field)
-    return per_slice(known, records.first), records.total(field, known)
+    return _per_slice(known, records.first), records.total(field, known)
 
 
 def _ratio(records: Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
@@ -200,7 +214,7 @@ def _flow(records: Records, aggregate: Aggregate) -> tuple[Ints, Ints]:
     """Records with a value, bad ones too, and the sum of the values."""
     (field,) = aggregate.fields
     known = (records.judged | records.bad) & records.look.measured(field)
-    return per_slice(known, records.first), records.total(field, known)
+    return _per_slice(known, records.first), records.total(field, known)
 
 
 _PARTS: Final[Mapping[str, Callable[[Records, Aggregate], tuple[Ints, Ints]]]] = {

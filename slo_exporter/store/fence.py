@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from slo_exporter.store.errors import StaleError
 from slo_exporter.store.schema import WRITERS
+from slo_exporter.store.upserts import update
 
 _PASS: Final = (
     sa.update(WRITERS)
@@ -61,7 +62,7 @@ class Fence:
             if found == self._unknown != seq and self._unknown_counts:
                 raise StaleError("a transaction of unknown outcome was committed, and was not repeated")
         bounds = {"writer": self._writer_id, "ours": self._epoch, "last": self.last, "new": seq}
-        if connection.execute(_PASS, bounds).rowcount != 1:
+        if update(connection, _PASS, bounds) != 1:
             raise StaleError("another server wrote to the database, or an older state of it came back")
         return was_committed
 

@@ -214,7 +214,9 @@ def _shrink_from_now_on(connection: sa.Connection) -> None:
 
 
 def _begin_immediate(connection: sa.Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)  # noqa: S101 - tells mypy
+    driver.execute("BEGIN IMMEDIATE").close()
 
 
 def _cause(error: BaseException) -> str:

@@ -17,6 +17,7 @@ Rules of this module:
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +35,7 @@ from slo_exporter.store import alert_rows, correcting, declarations
 from slo_exporter.store.correcting import Asked
 from slo_exporter.store.declarations import Audit, Definition
 from slo_exporter.store.schema import OPEN_SLICES, RECEIPTS, ROLES, SLICES, TOTALS, UPTIME, WRITERS
-from slo_exporter.store.upserts import put, put_receipts
+from slo_exporter.store.upserts import put, put_receipts, update
 
 WHOLE_SLO: Final = 0
 """Group id of the SLO itself; fan-out children will have others."""
@@ -162,7 +163,7 @@ class Transaction:
             keys = [dict(zip(_DONE_KEY, self._key(*key), strict=True)) for key in sorted(done)]
             self._connection.execute(_DELETE_DONE, keys)
         watermarks = {"writer": self._writers.main, "judged": change.judged_s, "final": change.final_s}
-        self._connection.execute(_PUT_WATERMARKS, watermarks)
+        update(self._connection, _PUT_WATERMARKS, watermarks)
 
     def correct(
         self,
@@ -253,8 +254,8 @@ class Transaction:
         yield from self._rows(self._writers.corrections, start, rows[corrected], moved)
 
     def _rows(self, writer: int, start: int, rows: Ints, absolute: Ints) -> Iterator[tuple[int, ...]]:
-        for row, good_total_excluded in zip(rows.tolist(), absolute.tolist(), strict=True):
-            yield (self._definitions[row].generation_id, WHOLE_SLO, writer, start, *good_total_excluded)
+        generations = [self._definitions[row].generation_id for row in rows.tolist()]
+        return zip(generations, repeat(WHOLE_SLO), repeat(writer), repeat(start), *absolute.T.tolist(), strict=False)
 
     def _stored(self, start_s: int, rows: Ints) -> tuple[Ints, Ints]:
         """Rows of one slice as they are in SQL, of both writers, for *rows*; each of shape (k, 3)."""
@@ -271,11 +272,9 @@ class Transaction:
     def _totals(self, entry: Entry, ledger: Ledger) -> Iterator[tuple[int, ...]]:
         newest = np.maximum(ledger.newest_ns, entry.counts.newest_ns)
         changed = np.flatnonzero(entry.totals.any(axis=1) | (newest != ledger.newest_ns))
-        absolute = (ledger.totals + entry.totals)[changed].tolist()
-        for row, good_total_excluded, newest_ns in zip(
-            changed.tolist(), absolute, newest[changed].tolist(), strict=True
-        ):
-            yield (self._definitions[row].slo_id, WHOLE_SLO, self._writers.main, *good_total_excluded, newest_ns)
+        slos = [self._definitions[row].slo_id for row in changed.tolist()]
+        columns = *(ledger.totals + entry.totals)[changed].T.tolist(), newest[changed].tolist()
+        return zip(slos, repeat(WHOLE_SLO), repeat(self._writers.main), *columns, strict=False)
 
 
 _DONE_KEY: Final = ("generation", "group", "writer", "start")

@@ -3,16 +3,17 @@ Many rows in one statement, in the way that each database does it best.
 
 SQLite takes a prepared statement many times over; PostgreSQL takes one
 statement with a column of values each (``unnest``), so that a commit costs one
-round trip a table. The SQL is compiled once: of a small commit's time that is
-a third.
+round trip a table. The SQL is compiled once, and SQLite's driver gets it
+directly: of a small commit's time the way through SQLAlchemy is two thirds.
 """
 
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Final, TypeAlias
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from slo_exporter.store.schema import RECEIPTS
 
@@ -34,14 +35,33 @@ def put_receipts(connection: sa.Connection, rows: Rows) -> frozenset[bytes]:
         return frozenset()
     if connection.dialect.name == "postgresql":
         found = connection.exec_driver_sql(_new_receipts(), _columns(RECEIPTS, rows))
-    else:
-        names = [column.name for column in RECEIPTS.columns]
-        found = connection.execute(_NEW_RECEIPTS, [dict(zip(names, row, strict=True)) for row in rows])
-    return frozenset(bytes(digest) for digest in found.scalars())
+        return frozenset(bytes(digest) for digest in found.scalars())
+    insert = _sqlite_receipt()
+    cursor = _driver(connection).cursor()
+    new = frozenset(bytes(row[0]) for row in rows if cursor.execute(insert, row).rowcount)  # type: ignore[arg-type]  # a digest
+    cursor.close()
+    return new
+
+
+def update(connection: sa.Connection, statement: sa.Update, values: Mapping[str, object]) -> int:
+    """Run an update that binds all its values by name; how many rows it changed."""
+    if connection.dialect.name == "postgresql":
+        return connection.execute(statement, values).rowcount
+    text, names = _sqlite_text(statement)
+    cursor = _driver(connection).execute(text, [values[name] for name in names])
+    rows = cursor.rowcount
+    cursor.close()
+    return rows
+
+
+def _driver(connection: sa.Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)  # noqa: S101 - tells mypy
+    return driver
 
 
 def _put_sqlite(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
-    connection.exec_driver_sql(_sqlite_upsert(table), list(rows))
+    _driver(connection).executemany(_sqlite_upsert(table), rows).close()
 
 
 def _put_postgresql(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
@@ -49,7 +69,18 @@ def _put_postgresql(connection: sa.Connection, table: sa.Table, rows: Rows) -> N
 
 
 _PUT: Final[Mapping[str, _Put]] = {"sqlite": _put_sqlite, "postgresql": _put_postgresql}
-_NEW_RECEIPTS: Final = sqlite.insert(RECEIPTS).on_conflict_do_nothing().returning(RECEIPTS.c.digest)
+
+
+@cache
+def _sqlite_receipt() -> str:
+    return str(sqlite.insert(RECEIPTS).on_conflict_do_nothing().compile(dialect=sqlite.dialect()))
+
+
+@cache
+def _sqlite_text(statement: sa.Update) -> tuple[str, Sequence[str]]:
+    """SQL with a question mark for each value, and the names of the values in their order."""
+    compiled = statement.compile(dialect=sqlite.dialect())
+    return str(compiled), tuple(compiled.positiontup or ())
 
 
 @cache
@@ -75,6 +106,8 @@ def _new_receipts() -> str:
 
 
 def _insert(table: sa.Table) -> str:
+    from sqlalchemy.dialects import postgresql  # noqa: PLC0415 - takes 2 MiB, and SQLite needs none of it
+
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it untyped
     names = ", ".join(column.name for column in table.columns)
     arrays = ", ".join(f"%s::{column.type.compile(dialect)}[]" for column in table.columns)

@@ -41,7 +41,7 @@ def test_a_bound_belongs_to_its_bucket() -> None:
 
 @given(st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=50))
 def test_buckets_are_those_of_a_search(durations: list[int]) -> None:
-    """The logarithm is only a guess; integers decide."""
+    """A table is only a guess; integers decide."""
     columns = np.array(durations, dtype=np.int64)
     assert (buckets_of(columns) == np.searchsorted(BOUNDS_NS, columns, side="left")).all()
 

@@ -14,6 +14,24 @@ ITSELF: Final = (
         ("protocol", "result"),
     ),
     Metric(
+        "slo_exporter_decoder_info",
+        Type.INFO,
+        "Who decodes protobuf (compiled, protobuf), and what became of the compiled decoder: compiling, ready, "
+        "failed, off.",
+        ("decoder", "state"),
+    ),
+    Metric(
+        "slo_exporter_decoded_exports_total",
+        Type.COUNTER,
+        "Exports that were accepted, by who decoded them: compiled, protobuf, json.",
+        ("decoder",),
+    ),
+    Metric(
+        "slo_exporter_decoder_failures_total",
+        Type.COUNTER,
+        "Exports at which the compiled decoder failed by a fault of ours; the protobuf library decoded them.",
+    ),
+    Metric(
         "slo_exporter_exports_refused_total",
         Type.COUNTER,
         "OTLP exports that were not kept, by protocol and reason.",

@@ -37,6 +37,33 @@ class Exemplar:
     end_ns: int
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Requests that may be exemplars."""
+
+    batch: RequestBatch
+    requests: Ints
+    """Positions in *batch*, by their end; of those that end together in the order of the batch."""
+
+    @classmethod
+    def of(cls, batch: RequestBatch) -> "Shown":
+        """Those that are not shadowed."""
+        counted = np.flatnonzero(~batch.shadowed)
+        return cls(batch, counted[_ascending(batch.end_ns[counted])])
+
+
+def _ascending(values: Ints) -> Ints:
+    """A stable order of *values*; to sort numbers that hold their place is many times faster."""
+    if not len(values):
+        return values
+    first, bits = int(values.min()), len(values).bit_length()
+    if (int(values.max()) - first) >> (63 - bits):
+        return np.argsort(values, kind="stable")
+    placed = ((values - first) << bits) | np.arange(len(values))
+    placed.sort()
+    return placed & ((1 << bits) - 1)
+
+
 class Exemplars:
     """
     The newest request per row, a label set, and bucket.
@@ -66,16 +93,14 @@ class Exemplars:
         )
 
     def add(self, batch: RequestBatch, requests: Ints, durations_ns: Ints, cells: tuple[Ints, Ints]) -> None:
-        """Take in some *requests* of a batch, by position, which may repeat; *cells* are the row and bucket of each."""
+        """Take in the newest request of some distinct *cells*, rows and buckets, by its position in a batch."""
         end_ns = batch.end_ns[requests]
         later = end_ns >= self._end_ns[cells] + APART_NS
-        requests, durations_ns, end_ns = requests[later], durations_ns[later], end_ns[later]
-        cells = cells[0][later], cells[1][later]
-        np.maximum.at(self._end_ns, cells, end_ns)
-        newest = end_ns == self._end_ns[cells]
-        # Of several that end together each column takes the last.
-        requests, cells = requests[newest], (cells[0][newest], cells[1][newest])
-        self._duration_ns[cells] = durations_ns[newest]
+        if not later.all():
+            requests, durations_ns, end_ns = requests[later], durations_ns[later], end_ns[later]
+            cells = cells[0][later], cells[1][later]
+        self._end_ns[cells] = end_ns
+        self._duration_ns[cells] = durations_ns
         self._trace_id[cells] = batch.trace_id[requests]
         self._span_id[cells] = batch.span_id[requests]
 

@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from slo_exporter.clock import SECOND_NS
-from slo_exporter.insight.labels import Labels
-from slo_exporter.sli.records import Ints, RequestBatch
-from slo_exporter.web.metrics.exemplars import Exemplars
+from slo_exporter.insight.labels import Found, Labels
+from slo_exporter.insight.steps import Steps
+from slo_exporter.sli.records import Ints
+from slo_exporter.web.metrics.exemplars import Exemplars, Shown
 
 BOUNDS_NS: Final = tuple(
     milliseconds * 10**6
@@ -101,24 +102,38 @@ class Histogram:
 
     def __init__(self, rows: int, bounds_ns: tuple[int, ...] = BOUNDS_NS) -> None:
         self._bounds_ns = bounds_ns
-        self._bounds = np.array(bounds_ns, dtype=np.int64)
+        self._steps = Steps(np.array(bounds_ns, dtype=np.int64))
         self._buckets = np.zeros((rows, len(bounds_ns) + 1), dtype=np.int64)
         # Float, because nanoseconds of many concurrent requests pass 2**63 within days.
         self._seconds = np.zeros(rows, dtype=np.float64)
         self._exemplars = Exemplars.empty(rows, len(bounds_ns) + 1)
 
-    def add(
-        self, rows: Ints, durations_ns: Ints, batch: RequestBatch | None = None, requests: Ints | None = None
-    ) -> None:
-        """Count durations, but for missing ones; *requests* are their positions in *batch*, for exemplars."""
+    def add(self, found: Found, durations_ns: Ints, shown: Shown | None = None) -> None:
+        """
+        Count durations, but for missing ones.
+
+        Args:
+            found: the row of each; of several columns one after the other those of all.
+            durations_ns: shape (n,).
+            shown: for exemplars, the requests of a column.
+        """
         # Missing is the least number there is.
-        known = durations_ns >= 0
-        rows, durations_ns = rows[known], durations_ns[known]
-        cells = (rows, np.searchsorted(self._bounds, durations_ns, side="left"))
-        np.add.at(self._buckets, cells, 1)
-        np.add.at(self._seconds, rows, durations_ns / SECOND_NS)
-        if batch is not None and requests is not None:
-            self._exemplars.add(batch, requests[known], durations_ns, cells)
+        known, position, requests = durations_ns >= 0, found.position, None
+        if shown is not None:
+            requests = np.tile(shown.requests, len(durations_ns) // max(1, len(shown.requests)))
+        if not known.all():
+            position, durations_ns = position[known], durations_ns[known]
+            requests = None if requests is None else requests[known]
+        rows, buckets = len(found.numbers), self._buckets.shape[1]
+        cells = position * buckets + self._steps.of(durations_ns)
+        counts = np.bincount(cells, minlength=rows * buckets)
+        self._buckets[found.numbers] += counts.reshape(rows, buckets)
+        self._seconds[found.numbers] += np.bincount(position, durations_ns / SECOND_NS, minlength=rows)
+        if shown is not None and requests is not None:
+            touched = np.flatnonzero(counts)
+            last = _last(cells, len(counts))[touched]
+            at = found.numbers[touched // buckets], touched % buckets
+            self._exemplars.add(shown.batch, requests[last], durations_ns[last], at)
 
     def family(
         self, rows: Sequence[tuple[int, Labels, str | None]], part_label: str = "", *, with_empty: bool = False
@@ -130,3 +145,10 @@ class Histogram:
         numbers = zip(shown, self._buckets[picked].tolist(), self._seconds[picked].tolist(), strict=True)
         series = (HistogramSeries(labels, part, tuple(b), seconds) for (_, labels, part), b, seconds in numbers)
         return Family(self._bounds_ns, tuple(series), self._exemplars.take(picked), part_label)
+
+
+def _last(cells: Ints, size: int) -> Ints:
+    """The last row of each cell; whatever where it has none."""
+    last = np.empty(size, dtype=np.int64)
+    last[cells] = np.arange(len(cells))  # of several the last one stays
+    return last

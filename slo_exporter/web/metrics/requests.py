@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from slo_exporter.insight.labels import MOST_SETS, Labels, LabelSets
+from slo_exporter.insight.labels import MOST_SETS, Found, Labels, LabelSets
 from slo_exporter.sli.records import (
     NO_STAGE_TIMES,
     STAGES,
@@ -32,6 +32,7 @@ from slo_exporter.sli.records import (
     StageTimes,
     missing_texts,
 )
+from slo_exporter.web.metrics.exemplars import Shown
 from slo_exporter.web.metrics.histogram import (
     FIRST_TOKEN_BOUNDS_NS,
     LENGTH_BOUNDS_NS,
@@ -49,6 +50,11 @@ PROMPT_LENGTHS: Final = ("<=512", "<=2k", "<=8k", "<=32k", ">32k")
 """Their names, as the breakdown writes them."""
 
 _OUTCOMES: Final = len(Outcome)
+_TIMED: Final = ("e2e", *STAGES)
+"""Durations that share their buckets."""
+_PLACES: Final = {name: place for place, name in enumerate(_TIMED) if name in STAGES}
+_SHOWN: Final = (*_TIMED, "ttft", "inter_token", *TOKENS.values())
+"""Fields that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,67 +104,71 @@ class RequestMetrics:
         self._labels = LabelSets(max_series)
         rows = self._labels.room
         self._outcomes = np.zeros((rows, _OUTCOMES), dtype=np.int64)
-        self._durations = Histogram(rows)
+        self._durations = Histogram(rows * len(_TIMED))
         self._first_token = Histogram(rows, FIRST_TOKEN_BOUNDS_NS)
         self._per_token = Histogram(rows, PER_TOKEN_BOUNDS_NS)
-        self._stages = Histogram(rows * len(STAGES))
         self._lengths = Histogram(rows * len(PROMPT_LENGTHS), LENGTH_BOUNDS_NS)
         # Float: nobody checks that clients tell sensible numbers. NaN: nobody told any.
         self._tokens = np.full((rows, len(TOKENS)), np.nan)
 
     def add(self, batch: RequestBatch, parts: StageTimes = NO_STAGE_TIMES) -> None:
         """Count the requests of *batch* that are not shadowed, and *parts* whose request came in another export."""
-        counted = np.flatnonzero(~batch.shadowed)
+        shown = Shown.of(batch)
         with self._lock:
-            if len(counted):
-                self._add_requests(batch, counted)
+            if len(shown.requests):
+                self._add_requests(shown)
             if len(parts):
                 self._add_parts(parts)
 
-    def _add_requests(self, batch: RequestBatch, counted: Ints) -> None:
-        rows = self._labels.of(batch.service.take(counted), batch.model.take(counted), batch.view[counted])
-        np.add.at(self._outcomes, (rows, batch.outcome[counted]), 1)
-        histograms = {"e2e": self._durations, "ttft": self._first_token, "inter_token": self._per_token}
-        for name, histogram in histograms.items():
-            if name in batch.fields:
-                histogram.add(rows, batch.fields[name][counted], batch, counted)
-        self._add_stages(batch, counted, rows)
-        if "prompt_tokens" in batch.fields and "e2e" in batch.fields:
-            self._add_lengths(batch, counted, rows)
+    def _add_requests(self, shown: Shown) -> None:
+        batch, counted = shown.batch, shown.requests
+        found = self._labels.found(batch.service.take(counted), batch.model.take(counted), batch.view[counted])
+        rows = len(found.numbers)
+        outcomes = np.bincount(found.position * _OUTCOMES + batch.outcome[counted], minlength=rows * _OUTCOMES)
+        self._outcomes[found.numbers] += outcomes.reshape(rows, _OUTCOMES)
+        fields = {name: batch.fields[name][counted] for name in _SHOWN if name in batch.fields}
+        timed = [place for place, name in enumerate(_TIMED) if name in fields]
+        if timed:
+            columns = np.concatenate([fields[_TIMED[place]] for place in timed])
+            self._durations.add(_parted(found, len(_TIMED), timed), columns, shown)
+        for name, histogram in (("ttft", self._first_token), ("inter_token", self._per_token)):
+            if name in fields:
+                histogram.add(found, fields[name], shown)
+        if "prompt_tokens" in fields and "e2e" in fields:
+            self._add_lengths(fields["prompt_tokens"], fields["e2e"], found, shown)
         for place, name in enumerate(TOKENS.values()):
-            if name in batch.fields:
-                self._add_tokens(place, rows, batch.fields[name][counted])
+            if name in fields:
+                self._add_tokens(place, found, fields[name])
 
-    def _add_stages(self, batch: RequestBatch, counted: Ints, rows: Ints) -> None:
-        known = [(place, name) for place, name in enumerate(STAGES) if name in batch.fields]
-        if known:
-            self._stages.add(
-                np.concatenate([rows * len(STAGES) + place for place, _ in known]),
-                np.concatenate([batch.fields[name][counted] for _, name in known]),
-                batch,
-                np.tile(counted, len(known)),
-            )
-
-    def _add_lengths(self, batch: RequestBatch, counted: Ints, rows: Ints) -> None:
-        told = np.flatnonzero(batch.fields["prompt_tokens"][counted] >= 0)
-        counted, rows = counted[told], rows[told]
-        length = np.searchsorted(PROMPT_EDGES, batch.fields["prompt_tokens"][counted], side="left")
-        self._lengths.add(rows * len(PROMPT_LENGTHS) + length, batch.fields["e2e"][counted], batch, counted)
+    def _add_lengths(self, tokens: Ints, e2e: Ints, found: Found, shown: Shown) -> None:
+        told = tokens >= 0
+        position = found.position
+        if not told.all():
+            tokens, e2e, position = tokens[told], e2e[told], position[told]
+            shown = Shown(shown.batch, shown.requests[told])
+        length = np.searchsorted(PROMPT_EDGES, tokens, side="left")
+        numbers = _parts_of(found.numbers, len(PROMPT_LENGTHS))
+        self._lengths.add(Found(numbers, position * len(PROMPT_LENGTHS) + length), e2e, shown)
 
     def _add_parts(self, parts: StageTimes) -> None:
-        places = np.array([STAGES.index(n) if n in STAGES else -1 for n in parts.stage.values] + [-1], dtype=np.int64)
+        places = np.array([_PLACES.get(name, -1) for name in parts.stage.values] + [-1], dtype=np.int64)
         place = places[parts.stage.codes]
         known = np.flatnonzero(place >= 0)
         if len(known):
-            rows = self._labels.of(parts.service.take(known), missing_texts(len(known)), parts.view[known])
-            self._stages.add(rows * len(STAGES) + place[known], parts.duration_ns[known])
+            found = self._labels.found(parts.service.take(known), missing_texts(len(known)), parts.view[known])
+            position = found.position * len(_TIMED) + place[known]
+            self._durations.add(Found(_parts_of(found.numbers, len(_TIMED)), position), parts.duration_ns[known])
 
-    def _add_tokens(self, place: int, rows: Ints, tokens: Ints) -> None:
-        known = tokens >= 0
-        rows, tokens = rows[known], tokens[known]
-        column = self._tokens[:, place]
-        column[rows] = np.nan_to_num(column[rows])
-        np.add.at(column, rows, tokens)
+    def _add_tokens(self, place: int, found: Found, tokens: Ints) -> None:
+        known, position = tokens >= 0, found.position
+        if not known.all():
+            tokens, position = tokens[known], position[known]
+        rows = len(found.numbers)
+        told = np.bincount(position, minlength=rows) > 0
+        sums = np.bincount(position, tokens, minlength=rows)[told]
+        numbers = found.numbers[told]
+        before = self._tokens[numbers, place]
+        self._tokens[numbers, place] = np.where(np.isnan(before), 0.0, before) + sums
 
     def snapshot(self) -> RequestSnapshot:
         """Everything counted so far, by labels."""
@@ -166,13 +176,14 @@ class RequestMetrics:
             named = sorted(self._labels.numbers.items())
             counted = self._outcomes.max(axis=1).tolist()
             sets = [(row, labels, None) for labels, row in named if counted[row]]
+            whole = [(row * len(_TIMED), labels, None) for row, labels, _ in sets]
             families = {
-                "inference_request_duration_seconds": self._durations.family(sets, with_empty=True),
+                "inference_request_duration_seconds": self._durations.family(whole, with_empty=True),
                 "inference_time_to_first_token_seconds": self._first_token.family(sets),
                 "inference_time_per_output_token_seconds": self._per_token.family(sets),
-                "inference_stage_duration_seconds": self._stages.family(_parts(named, STAGES), "stage"),
+                "inference_stage_duration_seconds": self._durations.family(_parts(named, _TIMED, STAGES), "stage"),
                 "inference_request_duration_by_length_seconds": self._lengths.family(
-                    _parts(named, PROMPT_LENGTHS), "prompt_tokens"
+                    _parts(named, PROMPT_LENGTHS, PROMPT_LENGTHS), "prompt_tokens"
                 ),
             }
             rows = [row for row, _, _ in sets]
@@ -193,6 +204,20 @@ class RequestMetrics:
         )
 
 
-def _parts(named: Iterable[tuple[Labels, int]], parts: Sequence[str]) -> list[tuple[int, Labels, str]]:
-    """The row of each part of each label set."""
-    return [(row * len(parts) + at, labels, part) for labels, row in named for at, part in enumerate(parts)]
+def _parts_of(numbers: Ints, parts: int) -> Ints:
+    """The row of each part of each label set, those of one set side by side."""
+    return (numbers[:, np.newaxis] * parts + np.arange(parts)).ravel()
+
+
+def _parted(found: Found, parts: int, places: Sequence[int]) -> Found:
+    """The same rows once for each of *places*, one after the other: of some parts of their label sets."""
+    position = (np.array(places)[:, np.newaxis] + found.position * parts).ravel()
+    return Found(_parts_of(found.numbers, parts), position)
+
+
+def _parts(
+    named: Iterable[tuple[Labels, int]], parts: Sequence[str], shown: Sequence[str]
+) -> list[tuple[int, Labels, str]]:
+    """The row of each part of each label set that is *shown*."""
+    places = [(parts.index(part), part) for part in shown]
+    return [(row * len(parts) + at, labels, part) for labels, row in named for at, part in places]
