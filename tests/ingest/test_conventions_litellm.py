@@ -179,6 +179,14 @@ def test_the_error_and_the_status_code_decide(
     assert one(trace.span(PROXY, {**PATH, **attributes}, kind=SERVER, status=status or Status())).outcome is outcome
 
 
+def test_an_error_of_another_request_hides_no_status_code(trace: Trace, export_body: BodyOf) -> None:
+    """Each span's own code decides: what else its export holds has no say."""
+    limited = trace.span(PROXY, {**PATH, "error.code": "429"}, kind=SERVER, status=FAILED)
+    missing = trace.span(PROXY, {**PATH, "http.status_code": 404}, kind=SERVER)
+    told = explained(export_body(limited, missing, scope=SCOPE))
+    assert [record.outcome for record in told.records] == [Outcome.RATE_LIMITED, Outcome.CLIENT_ERROR]
+
+
 def test_a_request_that_was_tried_again_ended_as_its_last_call(trace: Trace, one: One) -> None:
     """A stream that broke has sent its 200 before."""
     front = trace.span(PROXY, {**PATH, "http.response.status_code": 200}, kind=SERVER)

@@ -1,5 +1,5 @@
 """
-Which convention claims which spans of an export: the first that matches.
+Which convention claims which spans of exports: the first that matches.
 
 Each span is a request, a part of one, a probe, or nobody's.
 """
@@ -24,7 +24,7 @@ _NO_ROWS: Final = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The spans of an export, by row, that one convention claims."""
+    """The spans, by row, that one convention claims."""
 
     convention: Convention
     requests: Ints
@@ -34,7 +34,7 @@ class Claim:
     """Requests of the same framework that an earlier convention claims."""
 
     def above(self, spans: SpanBatch) -> Ints:
-        """Per span of the export the request of its framework that it belongs to, see `requests_above`."""
+        """Per span the request of its framework that it belongs to, see `requests_above`."""
         walls = [rows for part, rows in self.parts if part.is_wall]
         requests = np.concatenate([self.requests, self.others]) if len(self.others) else self.requests
         return requests_above(spans, requests, np.concatenate(walls) if walls else None)
@@ -56,8 +56,8 @@ class Claimants:
         self.conventions = with_own(declared.conventions)
         self.keys = _keys(self.conventions, declared)
         self._ignore_routes = declared.ignore_routes
-        self._alone = {id(own): _nobody_elses(own, self.conventions) for own in declared.conventions}
-        """By identity of the operator's conventions the parts that they claim where they have no request."""
+        self._shared = {id(own): _shared(own, self.conventions) for own in declared.conventions}
+        """By identity of the operator's conventions the parts that they claim only where they have a request."""
 
     def claims(self, spans: SpanBatch) -> tuple[Sequence[Claim], Mask]:
         """What each convention claims, at least one of them, and what none does."""
@@ -77,17 +77,20 @@ class Claimants:
         if convention.probe and len(requests):
             is_probe = convention.probe(of_rows(spans, requests), self._ignore_routes)
             requests, probes = requests[~is_probe], requests[is_probe]
-        has_requests = len(requests) or len(probes)
-        claimed = convention.parts if has_requests else self._alone.get(id(convention), convention.parts)
-        taken = [(part, _taken(part.match, spans, free)) for part in claimed]
+        shared = self._shared.get(id(convention), ())
+        has_requests = _in_exports_of(spans, requests, probes) if shared else None
+        taken = [
+            (part, _taken(part.match, spans, free, has_requests if part in shared else None))
+            for part in convention.parts
+        ]
         parts = [(part, rows) for part, rows in taken if len(rows)]
         return Claim(convention=convention, requests=requests, probes=probes, parts=parts)
 
 
-def _nobody_elses(own: Convention, conventions: Sequence[Convention]) -> tuple[Part, ...]:
-    """The parts that no convention after *own* has too: those of what it extends belong to the requests there."""
+def _shared(own: Convention, conventions: Sequence[Convention]) -> tuple[Part, ...]:
+    """The parts that a convention after *own* has too: those of what it extends belong to the requests there."""
     at = next(at for at, convention in enumerate(conventions) if convention is own)
-    return tuple(part for part in own.parts if not any(part in later.parts for later in conventions[at + 1 :]))
+    return tuple(part for part in own.parts if any(part in later.parts for later in conventions[at + 1 :]))
 
 
 def _beside(claim: Claim, earlier: Sequence[Claim]) -> Claim:
@@ -114,11 +117,20 @@ def _keys(conventions: Sequence[Convention], declared: Declared) -> Keys:
     )
 
 
-def _taken(match: Match, spans: SpanBatch, free: Mask) -> Ints:
-    """The rows of *free* that match; they are free no more."""
+def _in_exports_of(spans: SpanBatch, *rows: Ints) -> Mask:
+    """Spans of exports that have any of *rows*."""
+    if spans.exports is None:
+        return np.full(len(spans), any(map(len, rows)))
+    return np.isin(spans.exports, spans.exports[np.concatenate(rows)])
+
+
+def _taken(match: Match, spans: SpanBatch, free: Mask, among: Mask | None = None) -> Ints:
+    """The rows of *free*, and of *among* if given, that match; they are free no more."""
     if not match.may_match(spans):
         return _NO_ROWS
     taken = match.mask(spans) & free
+    if among is not None:
+        taken &= among
     free &= ~taken
     return np.flatnonzero(taken)
 

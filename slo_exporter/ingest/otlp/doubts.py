@@ -1,7 +1,7 @@
-"""What is doubtful about the spans of one export."""
+"""What is doubtful about the spans of exports."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.conventions.convention import Convention
 from slo_exporter.ingest.otlp.doubt_counts import Doubt
+from slo_exporter.ingest.otlp.groups import Doubtful, by_value
 from slo_exporter.ingest.otlp.layers import Collapsed
 from slo_exporter.ingest.otlp.nesting import Every
 from slo_exporter.ingest.otlp.spans import SpanBatch
@@ -23,6 +24,9 @@ Stages may exceed what they are stages of by a millisecond and a hundredth.
 
 They are read from clocks of their own: vLLM's from a monotonic one in another process.
 """
+_OK: Final = Outcome.OK.value
+_INCOMPLETE: Final = Outcome.INCOMPLETE.value
+"""Plain ints: numpy takes them faster."""
 _REFUSED: Final[Mapping[str, Doubt]] = {"too_old": Doubt.LATE, "in_future": Doubt.IN_FUTURE}
 _IDENTITIES: Final = (
     (("queue", "prefill"), "ttft"),
@@ -43,50 +47,58 @@ def of_refusals(by_service: Mapping[tuple[str, str], int]) -> Counter[tuple[str,
     return doubts
 
 
-def of_spans(spans: SpanBatch, unmatched: Mask, now_ns: int) -> Counter[tuple[str, str]]:
-    """Spans that are odd by themselves."""
+def of_spans(spans: SpanBatch, unmatched: Mask, now_ns: Sequence[int]) -> Doubtful:
+    """Spans that are odd by themselves; *now_ns*: when each export came."""
+    latest = np.array(now_ns, dtype=np.int64) + _SKEW_NS
     return _counted(
         spans.service,
+        spans.exports,
         (
             (Doubt.NEGATIVE, spans.start_ns > spans.end_ns),
-            (Doubt.SKEWED, spans.end_ns > now_ns + _SKEW_NS),
+            (Doubt.SKEWED, spans.end_ns > (latest if spans.exports is None else latest[spans.exports])),
             (Doubt.UNMATCHED, unmatched),
         ),
     )
 
 
-def of_layers(spans: SpanBatch, every: Every, collapsed: Collapsed) -> Counter[tuple[str, str]]:
+def of_layers(spans: SpanBatch, every: Every, collapsed: Collapsed) -> Doubtful:
     """Request spans that ended outside of the request that they are a layer of."""
     inner = np.flatnonzero((collapsed.owner >= 0) & ~collapsed.stands)
     if not inner.size:
         return Counter()
     outer = every.rows[collapsed.owner[inner]]
-    return _counted(spans.service, ((Doubt.SKEWED, _outside(spans, every.rows[inner], outer)),))
+    return _counted(spans.service, spans.exports, ((Doubt.SKEWED, _outside(spans, every.rows[inner], outer)),))
 
 
-def of_parts(spans: SpanBatch, parts: Ints, above: Ints) -> Counter[tuple[str, str]]:
+def of_parts(spans: SpanBatch, parts: Ints, above: Ints) -> Doubtful:
     """Parts, by row, that ended outside of the request *above* them."""
     owned = parts[above[parts] >= 0]
-    return _counted(spans.service, ((Doubt.SKEWED, _outside(spans, owned, above[owned])),))
+    return _counted(spans.service, spans.exports, ((Doubt.SKEWED, _outside(spans, owned, above[owned])),))
 
 
-def _outside(spans: SpanBatch, inner: Ints, outer: Ints) -> Mask:
-    """Per span of the export whether it is one of *inner* and ended before, or long after, its outer one."""
-    outside = np.zeros(len(spans), dtype=np.bool_)
+def _outside(spans: SpanBatch, inner: Ints, outer: Ints) -> Ints:
+    """Those of *inner* spans, each once, that ended before, or long after, their outer one."""
     late = spans.end_ns[inner] > spans.end_ns[outer] + _SKEW_NS
     early = spans.end_ns[inner] < spans.start_ns[outer] - _SKEW_NS
-    outside[inner[late | early]] = True
-    return outside
+    return inner[late | early]
 
 
-def of_requests(requests: RequestBatch, generative: Collection[str]) -> Counter[tuple[str, str]]:
-    """Requests that say less, or more, than they should; *generative*: frameworks of language models."""
-    is_generative = requests.framework.among(generative) & (requests.outcome == Outcome.OK)
+def of_requests(requests: RequestBatch, exports: Ints | None, generative: Collection[str]) -> Doubtful:
+    """
+    Requests that say less, or more, than they should.
+
+    Args:
+        requests: of one export, or of several.
+        exports: then the export of each.
+        generative: frameworks of language models.
+    """
+    is_generative = requests.framework.among(generative) & (requests.outcome == _OK)
     no_tokens = (requests.number("completion_tokens") == MISSING) & (requests.number("prompt_tokens") == MISSING)
     return _counted(
         requests.service,
+        exports,
         (
-            (Doubt.INCOMPLETE, requests.outcome == Outcome.INCOMPLETE),
+            (Doubt.INCOMPLETE, requests.outcome == _INCOMPLETE),
             (Doubt.MODEL_MISSING, is_generative & (requests.model.codes < 0)),
             (Doubt.TOKENS_MISSING, is_generative & no_tokens),
             (Doubt.STAGES_EXCEED, _exceed(requests)),
@@ -111,21 +123,17 @@ def _exceed(requests: RequestBatch) -> Mask:
     for parts, whole in _IDENTITIES:
         columns = [times[name] for name in parts if name in times]
         if columns and whole in times:
-            used = sum(columns[1:], columns[0])
-            exceed |= (times[whole] > 0) & (used - _SLACK_NS > times[whole] * _MOST_SHARE)
+            over = sum(columns[1:], columns[0]) - _SLACK_NS
+            if (over > times[whole]).any():  # hardly ever, and quickly said
+                exceed |= (times[whole] > 0) & (over > times[whole] * _MOST_SHARE)
     return exceed
 
 
-def _counted(services: Texts, doubts: Sequence[tuple[Doubt, Mask]]) -> Counter[tuple[str, str]]:
-    counted = Counter[tuple[str, str]]()
-    for doubt, count in _by_service(services, doubts):
-        counted[doubt] += count  # of texts, values may repeat
+def _counted(services: Texts, exports: Ints | None, doubts: Sequence[tuple[Doubt, Mask | Ints]]) -> Doubtful:
+    """Count rows by export, service and doubt; they are marked in a mask, or counted by number."""
+    counted = Doubtful()
+    for doubt, rows in doubts:
+        if rows.any() if rows.dtype == np.bool_ else rows.size:
+            for export, code, count in by_value(services, exports, rows):
+                counted[export, services.values[code], str(doubt)] += count  # of texts, values may repeat
     return counted
-
-
-def _by_service(services: Texts, doubts: Sequence[tuple[Doubt, Mask]]) -> Iterator[tuple[tuple[str, str], int]]:
-    for doubt, mask in doubts:
-        if mask.any():
-            counts = np.bincount(services.codes[mask] + 1, minlength=len(services.values) + 1)[1:]
-            for code in np.flatnonzero(counts).tolist():
-                yield (services.values[code], str(doubt)), int(counts[code])

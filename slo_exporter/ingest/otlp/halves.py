@@ -20,7 +20,7 @@ from slo_exporter.ingest.otlp.conventions.convention import NOT_PREFILL, PREFILL
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances
 from slo_exporter.ingest.otlp.conventions.texts import hash64
 from slo_exporter.sli.halves import AT_ONCE_NS, EARLIEST_NS
-from slo_exporter.sli.records import MISSING, Ints, Layer, Mask, RequestBatch
+from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch
 
 _OF_FIRST: Final = ("queue", "preprocess", "prefill")
 """Stages that the first half went through."""
@@ -39,18 +39,23 @@ def certain(prefill: NDArray[np.uint8]) -> Mask:
     return is_first
 
 
-def halves(batch: RequestBatch, prefill: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+def halves(batch: RequestBatch, prefill: NDArray[np.uint8], exports: Ints | None = None) -> tuple[Ints, Ints]:
     """
     Rows that are first halves, and the second half of each; several of both where ``n > 1``.
 
     They share a request id; or, where one is certainly a first half, they are
     the only ones of their trace. Both are of one framework, with the same prompt,
     and the second one follows at once.
+
+    Args:
+        batch: of one export, or of several.
+        prefill: `Convention.prefill` of each row.
+        exports: then the export of each row: both halves are of one.
     """
     first = np.flatnonzero(prefill != NOT_PREFILL)
     if not first.size:
         return first, first
-    pairs = _Pairs(batch, prefill)
+    pairs = _Pairs(batch, prefill, np.zeros(len(batch), dtype=np.int64) if exports is None else exports)
     by_id = [*pairs.by_id(first)]
     found = np.array(sorted([*by_id, *pairs.by_trace(by_id)]), dtype=np.int64).reshape(-1, 2)
     return found[:, 0], found[:, 1]
@@ -59,8 +64,8 @@ def halves(batch: RequestBatch, prefill: NDArray[np.uint8]) -> tuple[Ints, Ints]
 class _Pairs:
     """Finds the second halves of first ones."""
 
-    def __init__(self, batch: RequestBatch, prefill: NDArray[np.uint8]) -> None:
-        self._batch, self._prefill = batch, prefill
+    def __init__(self, batch: RequestBatch, prefill: NDArray[np.uint8], exports: Ints) -> None:
+        self._batch, self._prefill, self._exports = batch, prefill, exports
         self._framework = hash64(batch.framework)
         self._tokens = batch.number("prompt_tokens")
 
@@ -69,15 +74,14 @@ class _Pairs:
         start, key = self._batch.start_ns, self._batch.pair_key
         first = first[key[first] != 0]
         first = first[np.argsort(start[first], kind="stable")]
-        is_engine = np.isin(self._batch.layer, (Layer.ENGINE, Layer.PREFILL))
-        second = np.flatnonzero(np.isin(key, key[first]) & ~certain(self._prefill) & is_engine)
-        of_key = defaultdict[int, list[int]](list)
+        second = np.flatnonzero(np.isin(key, key[first]) & ~certain(self._prefill) & self._batch.is_engine)
+        of_key = defaultdict[tuple[int, int], list[int]](list)
         for row in second[np.argsort(start[second], kind="stable")].tolist():
-            of_key[int(key[row])].append(row)
+            of_key[int(self._exports[row]), int(key[row])].append(row)
         starts = {one: [int(start[row]) for row in rows] for one, rows in of_key.items()}
         taken = set[int]()
         for row in first.tolist():
-            one = int(key[row])
+            one = int(self._exports[row]), int(key[row])
             if row in taken or one not in of_key:
                 continue
             at = bisect_left(starts[one], int(start[row]) - EARLIEST_NS)
@@ -96,18 +100,19 @@ class _Pairs:
         first = np.flatnonzero(certain(self._prefill) & left)
         if not first.size:
             return
-        is_engine = np.isin(self._batch.layer, (Layer.ENGINE, Layer.PREFILL))
-        is_second = ~certain(self._prefill) & left & is_engine & np.isin(self._framework, self._framework[first])
+        is_alike = np.isin(self._framework, self._framework[first])
+        is_second = ~certain(self._prefill) & left & self._batch.is_engine & is_alike
         firsts, seconds = self._alone(first), self._alone(np.flatnonzero(is_second))
         for trace in firsts.keys() & seconds.keys():
             if self._go_together(firsts[trace], seconds[trace]):
                 yield firsts[trace], seconds[trace]
 
     def _alone(self, rows: Ints) -> dict[tuple[int, ...], int]:
-        """The rows that are the only ones of their trace and framework, by both."""
+        """The rows that are the only ones of their export, trace and framework, by all three."""
         found = defaultdict[tuple[int, ...], list[int]](list)
         for row in rows.tolist():
-            found[(*self._batch.trace_id[row].tolist(), int(self._framework[row]))].append(row)
+            trace = self._batch.trace_id[row].tolist()
+            found[int(self._exports[row]), *trace, int(self._framework[row])].append(row)
         return {trace: of_trace[0] for trace, of_trace in found.items() if len(of_trace) == 1}
 
     def _go_together(self, first: int, second: int) -> bool:

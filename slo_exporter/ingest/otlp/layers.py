@@ -1,5 +1,5 @@
 """
-One request, told of by spans of several layers of one export.
+One request, told of by spans of several layers that came in one export.
 
 A gateway above an engine, the worker that prefilled beside the one that went
 on, a client's library inside another: of the request spans of one view one
@@ -18,10 +18,10 @@ from slo_exporter.ingest.otlp.conventions.parts import requests_above
 from slo_exporter.ingest.otlp.conventions.texts import hash64
 from slo_exporter.ingest.otlp.halves import OF_FIRST_HALF, certain, halves, nearest, with_prefill
 from slo_exporter.ingest.otlp.nesting import NOBODY, Every, may_nest, outermost
-from slo_exporter.ingest.otlp.roles import roles_of
+from slo_exporter.ingest.otlp.roles import Shown, all_roles, shown
 from slo_exporter.ingest.otlp.siblings import with_answers
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.admission import FRONT_OF, Role
+from slo_exporter.sli.admission import FRONT_OF, Role, Roles
 from slo_exporter.sli.joining import combined_values, shared_out, worst_outcomes
 from slo_exporter.sli.records import MISSING, Ints, Layer, Mask, Outcome, RequestBatch, Texts
 
@@ -34,8 +34,15 @@ class Collapsed:
     """Every row, those that stand with what the others told."""
     owner: Ints
     """Per row the one that it belongs to, itself if it stands, or `NOBODY`."""
-    roles: frozenset[tuple[str, Role]]
+    shows: Shown
     """What this shows of services."""
+    exports: Ints | None
+    """The export of each row, see `SpanBatch.exports`."""
+
+    @property
+    def roles(self) -> Roles:
+        """The same, of one export."""
+        return all_roles(self.shows)
 
     @property
     def stands(self) -> Mask:
@@ -43,35 +50,41 @@ class Collapsed:
         stands: Mask = self.owner == np.arange(len(self.owner))
         return stands
 
+    @property
+    def standing(self) -> Ints:
+        """The same by number, one export after the other."""
+        rows = np.flatnonzero(self.stands)
+        return rows if self.exports is None else rows[np.argsort(self.exports[rows], kind="stable")]
+
 
 def collapse(spans: SpanBatch, every: Every, told: Provenances | None = None) -> Collapsed:
     """
     Let one row of each request stand.
 
     Args:
-        spans: of one export.
-        every: its request spans.
+        spans: of one export, or of several.
+        every: their request spans.
         told: where each number comes from, by field; changed in place.
     """
     every = replace(every, prefill=_prefill_below(spans, every))
     batch, owner = every.batch, np.arange(len(every.rows))
-    roles: frozenset[tuple[str, Role]] = frozenset()
-    first, second = halves(every.batch, every.prefill)
+    shows = Shown()
+    first, second = halves(every.batch, every.prefill, every.exports)
     if first.size:
         batch = with_prefill(batch, *nearest(batch, first, second), told)
         owner[first] = second
-        roles |= _prefillers(every, first, second)
+        shows |= _prefillers(every, first, second)
     if len(owner) > 1 and may_nest(every.conventions):
         outer, depth = outermost(spans, every)
         depth[first] = 0  # its other half has what it tells
         batch = _filled(every, batch, outer, depth, told)
         owner = outer[owner]
-        roles |= _behind(every, outer)
+        shows |= _behind(every, outer)
     batch = _derived_late(spans, every, batch, told)
     is_alone = owner == np.arange(len(owner))
     owner[is_alone & (~every.says("counts") | certain(every.prefill))] = NOBODY
     batch = with_answers(spans, every.rows, batch, owner == np.arange(len(owner)))
-    return Collapsed(batch=batch, owner=owner, roles=roles)
+    return Collapsed(batch=batch, owner=owner, shows=shows, exports=every.exports)
 
 
 def _prefill_below(spans: SpanBatch, every: Every) -> NDArray[np.uint8]:
@@ -79,26 +92,26 @@ def _prefill_below(spans: SpanBatch, every: Every) -> NDArray[np.uint8]:
     workers = np.flatnonzero(certain(every.prefill))
     if not workers.size:
         return every.prefill
-    is_engine = every.says("counts") & np.isin(every.batch.layer, (Layer.ENGINE, Layer.PREFILL))
+    is_engine = every.says("counts") & every.batch.is_engine
     is_below = requests_above(spans, every.rows[workers])[every.rows] >= 0
     return np.where(is_engine & is_below, np.uint8(PREFILL), every.prefill)
 
 
-def _prefillers(every: Every, first: Ints, second: Ints) -> frozenset[tuple[str, Role]]:
+def _prefillers(every: Every, first: Ints, second: Ints) -> Shown:
     """Services that only prefilled; of one that does both, nothing is learnt."""
-    codes, service = every.batch.service.codes, every.batch.service
+    service = every.batch.service
     apart = hash64(service)[first] != hash64(service)[second]
-    return roles_of(service, np.unique(codes[first[apart & ~certain(every.prefill)[first]]]), Role.PREFILL)
+    return shown(service, every.exports, first[apart & ~certain(every.prefill)[first]], Role.PREFILL)
 
 
-def _behind(every: Every, outer: Ints) -> frozenset[tuple[str, Role]]:
+def _behind(every: Every, outer: Ints) -> Shown:
     """Services of engines that a row of another stands in front of."""
-    layer, roles = every.batch.layer, frozenset[tuple[str, Role]]()
-    is_behind = (layer[outer] == Layer.FRONT) & np.isin(layer, (Layer.ENGINE, Layer.PREFILL))
+    shows = Shown()
+    is_behind = (every.batch.layer[outer] == Layer.FRONT) & every.batch.is_engine
     for view, role in FRONT_OF.items():
-        codes = every.batch.service.codes[is_behind & (every.batch.view == view)]
-        roles |= roles_of(every.batch.service, np.unique(codes), role)
-    return roles
+        rows = np.flatnonzero(is_behind & (every.batch.view == view))
+        shows |= shown(every.batch.service, every.exports, rows, role)
+    return shows
 
 
 def _filled(every: Every, batch: RequestBatch, outer: Ints, depth: Ints, told: Provenances | None) -> RequestBatch:

@@ -1,5 +1,5 @@
 """
-Which request spans of an export stand above which, and take them in.
+Which request spans stand above which, and take them in.
 
 Below a call of another program, an agent or a tool another request begins.
 """
@@ -34,7 +34,7 @@ NOBODY: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Every:
-    """The request spans of one export, whatever convention claims them, a row each."""
+    """The request spans of exports, whatever convention claims them, a row each."""
 
     batch: RequestBatch
     rows: Ints
@@ -45,7 +45,9 @@ class Every:
     prefill: NDArray[np.uint8]
     """`Convention.prefill`."""
     unclaimed: Mask
-    """Spans of the export that no convention claims."""
+    """Of all spans those that no convention claims."""
+    exports: Ints | None = None
+    """The export of each row, see `SpanBatch.exports`."""
 
     def says(self, name: str) -> Mask:
         """Per row what its convention says of itself."""
@@ -65,7 +67,10 @@ def outermost(spans: SpanBatch, every: Every) -> tuple[Ints, Ints]:
     outer, depth = itself, np.zeros(len(itself), dtype=np.int64)
     for _ in range(_DEEPEST):
         above = taken_in_by[outer]
-        depth += above != outer
+        goes_on = above != outer
+        if not goes_on.any():
+            break
+        depth += goes_on
         outer = above
     is_circle = taken_in_by[outer] != outer
     return np.where(is_circle, itself, outer), np.where(is_circle, 0, depth)
@@ -113,6 +118,7 @@ class _Rule:
         batch = every.batch
         self._view, self._layer, self._service = batch.view, batch.layer, hash64(batch.service)
         self._framework = hash64(batch.framework)
+        self._is_engine = batch.is_engine
         self._counts, self._nests = every.says("counts"), every.says("nests")
 
     def arrives(self, row: Ints, above: Ints) -> Mask:
@@ -123,9 +129,8 @@ class _Rule:
     def takes_in(self, outer: Ints, inner: Ints) -> Mask:
         """Row by row: the outer one takes the inner one in."""
         is_own_service = self._service[outer] == self._service[inner]
-        is_engine = np.isin(self._layer[inner], (Layer.ENGINE, Layer.PREFILL))
         is_its_http = (self._layer[inner] == Layer.HTTP) & is_own_service
-        is_behind = is_engine & (is_own_service | (self._view[outer] == View.SERVER))
+        is_behind = self._is_engine[inner] & (is_own_service | (self._view[outer] == View.SERVER))
         in_front = (self._layer[outer] == Layer.FRONT) & (is_behind | is_its_http)
         of_its_own = ~self._counts[inner] & (self._framework[outer] == self._framework[inner])
         nested = self._nests[outer] & self._nests[inner] & is_own_service

@@ -21,10 +21,10 @@ def named_by_parts(
     declared: Declared,
 ) -> Texts | None:
     """
-    Per span of an export the model that the first of its *parts* names; None where no part names any.
+    Per span the model that the first of its *parts* names; None where no part names any.
 
     Args:
-        spans: of one export.
+        spans: of one export, or of several.
         convention: whose parts.
         parts: what claims which rows.
         requests_above: per span the request that it is a part of; not asked where no part names a model.

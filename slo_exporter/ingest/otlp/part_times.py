@@ -1,6 +1,5 @@
 """What the parts of requests tell: fields of the request above them, or of nobody here."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +9,7 @@ from slo_exporter.ingest.otlp import doubts
 from slo_exporter.ingest.otlp.conventions.convention import Convention, Part
 from slo_exporter.ingest.otlp.conventions.fill import Fill, Measured
 from slo_exporter.ingest.otlp.conventions.parts import Parts, filling, orphaned
+from slo_exporter.ingest.otlp.groups import Doubtful, Homeless
 from slo_exporter.ingest.otlp.spans import SpanBatch, concat_spans
 from slo_exporter.sli.records import Ints, StageTimes, texts_of
 
@@ -20,10 +20,9 @@ class PartTimes:
 
     fills: Parts = ()
     """Fields of requests in the same export."""
-    homeless: Sequence[StageTimes] = ()
+    homeless: Sequence[Homeless] = ()
     """Time in stages whose request is in another one."""
-    doubts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """What is doubtful, by (service, reason)."""
+    doubts: Doubtful = field(default_factory=Doubtful)
 
 
 def told_by_parts(
@@ -33,7 +32,7 @@ def told_by_parts(
     Say what *parts*, with their rows, tell.
 
     Args:
-        spans: of one export.
+        spans: of one export, or of several.
         convention: whose parts.
         parts: what claims which rows.
         requests_above: per span the request that it is a part of; not asked where no part tells anything.
@@ -60,7 +59,7 @@ def _united(parts: Parts) -> Parts:
 
 def _homeless(
     spans: SpanBatch, convention: Convention, wanted: Sequence[tuple[Fill, Ints]], above: Ints
-) -> Iterator[StageTimes]:
+) -> Iterator[Homeless]:
     for fill, rows in wanted:
         alone = rows[above[rows] == -1]
         if fill.measured is not Measured.TIME or not fill.alone or not alone.size:
@@ -68,10 +67,11 @@ def _homeless(
         start, end = fill.interval(spans, alone)
         parts = replace(spans.take(alone), start_ns=start, end_ns=end)
         kept, times = orphaned(parts)
-        yield StageTimes(
+        stages = StageTimes(
             end_ns=parts.end_ns[kept],
             duration_ns=times,
             view=np.full(len(kept), convention.view, dtype=np.uint8),
             service=parts.service.take(kept),
             stage=texts_of([fill.field] * len(kept)),
         )
+        yield Homeless(stages, None if parts.exports is None else parts.exports[kept])

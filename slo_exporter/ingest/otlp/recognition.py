@@ -1,5 +1,5 @@
 """
-From the spans of one export to its requests.
+From the spans of exports to their requests.
 
 Each span is claimed by the first convention that matches it. What it then is:
 a request, a part of one, a probe, or unmatched.
@@ -8,9 +8,11 @@ A `Recognition` has no state: any number of threads may use it at once.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,37 +22,36 @@ from slo_exporter.ingest.otlp.claims import Claim, Claimants, of_rows
 from slo_exporter.ingest.otlp.conventions.convention import MAY_BE_PREFILL, NOT_PREFILL, Convention
 from slo_exporter.ingest.otlp.conventions.fields import Provenances
 from slo_exporter.ingest.otlp.conventions.records import Declared, named_by_service, records_of
+from slo_exporter.ingest.otlp.groups import (
+    Doubtful,
+    Homeless,
+    apiece,
+    counts,
+    doubts_apiece,
+    homeless_apiece,
+    in_groups,
+    together,
+)
 from slo_exporter.ingest.otlp.layers import Collapsed, collapse
 from slo_exporter.ingest.otlp.nesting import NOBODY, Every
 from slo_exporter.ingest.otlp.part_models import named_by_parts, with_models
 from slo_exporter.ingest.otlp.part_times import told_by_parts
-from slo_exporter.ingest.otlp.roles import roles_shown
+from slo_exporter.ingest.otlp.roles import all_roles, roles_apiece, roles_shown
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import Roles
-from slo_exporter.sli.joining import join, without_repeats
-from slo_exporter.sli.records import (
-    NO_STAGE_TIMES,
-    Ints,
-    Layer,
-    Mask,
-    RequestBatch,
-    StageTimes,
-    Texts,
-    concat,
-    concat_stages,
-    stages_of,
-)
+from slo_exporter.sli.joining import first_rows, joined, requests_of
+from slo_exporter.sli.records import Ints, Layer, Mask, RequestBatch, StageTimes, Texts, concat, staged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """The request spans of an export with what their parts tell, and what nobody was told."""
+    """The request spans of exports with what their parts tell, and what nobody was told."""
 
     every: Every
-    stages: StageTimes
+    homeless: Sequence[Homeless]
     """Of parts whose request is elsewhere."""
-    doubts: Counter[tuple[str, str]]
-    """About parts, by (service, reason)."""
+    doubts: Doubtful
+    """About parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class Recognised:
 
 class Recognition:
     """
-    Recognises the requests of an export.
+    Recognises the requests of exports.
 
     Attributes:
         conventions: in order: the first that matches claims a span.
@@ -92,64 +93,79 @@ class Recognition:
         self._engine_scopes = tuple(scope for convention in self.conventions for scope in convention.engine_scopes)
 
     def recognise_all(self, exports: Sequence[tuple[SpanBatch, int]]) -> list[Recognised]:
-        """What the spans of each export are, and when it came; each as `recognise` says of it alone."""
-        return [self.recognise(spans, now_ns) for spans, now_ns in exports]
+        """
+        What the spans of each export are, and when it came; each as `recognise` says of it alone.
+
+        Raises:
+            Exception: whatever `recognise` raises of one of them.
+        """
+        found = list[Recognised]()
+        for group in in_groups([len(spans) for spans, _ in exports]):
+            found += self._recognised(exports[group])
+        return found
 
     def recognise(self, spans: SpanBatch, now_ns: int) -> Recognised:
         """Say what *spans*, those of one export that came at *now_ns*, are."""
+        [recognised] = self._of_group(spans, [now_ns])
+        return recognised
+
+    def _recognised(self, group: Sequence[tuple[SpanBatch, int]]) -> list[Recognised]:
+        if len(group) > 1:
+            # What is odd about one export takes no other with it: alone it says so itself.
+            with suppress(Exception):
+                return self._of_group(together([spans for spans, _ in group]), [now_ns for _, now_ns in group])
+        return [self.recognise(spans, now_ns) for spans, now_ns in group]
+
+    def _of_group(self, spans: SpanBatch, now_ns: Sequence[int]) -> list[Recognised]:
+        """Say what *spans* are, those of as many exports as there are *now_ns*; each is as it is alone."""
+        number = len(now_ns)
         claims, unmatched = self.claims(spans)
         told = self.told(spans, claims)
         collapsed = collapse(spans, told.every)
-        standing = self.standing(collapsed)
-        requests = join(without_repeats(standing))
-        # Whatever else is a request span is a part of one that stands, here or elsewhere.
-        others = len(collapsed.owner) - len(requests)
-        results = {
-            "request": len(requests),
-            "part": others + sum(len(rows) for claim in claims for _, rows in claim.parts),
-            "probe": sum(len(claim.probes) for claim in claims),
-            "unmatched": int(np.count_nonzero(unmatched)),
-        }
-        homeless = collapsed.owner == NOBODY
-        of_others = stages_of(collapsed.batch.take(homeless)) if homeless.any() else NO_STAGE_TIMES
-        return Recognised(
-            requests=requests,
-            roles=self.roles(spans, claims) | collapsed.roles,
-            results=results,
-            flags=_flags(spans),
-            stages=concat_stages([told.stages, of_others]),
-            doubts=(
-                told.doubts
-                + doubts.of_spans(spans, unmatched, now_ns)
-                + doubts.of_layers(spans, told.every, collapsed)
-                + doubts.of_requests(requests, self._generative)
-            ),
+        requests, exports = self._requests(collapsed)
+        doubtful = (
+            told.doubts,
+            doubts.of_spans(spans, unmatched, now_ns),
+            doubts.of_layers(spans, told.every, collapsed),
+            doubts.of_requests(requests, exports, self._generative),
         )
+        shows = roles_shown(spans, claims, self._engine_scopes) | collapsed.shows
+        each = zip(
+            apiece(requests, exports, number),
+            roles_apiece(shows, number),
+            homeless_apiece((*told.homeless, *_homeless(collapsed)), number),
+            doubts_apiece(doubtful, number),
+            _tallies(spans, claims, unmatched, number),
+            strict=True,
+        )
+        return [_said(*of_one) for of_one in each]
 
     def told(self, spans: SpanBatch, claims: Sequence[Claim], provenances: Provenances | None = None) -> Told:
         """
         The claimed request spans, a row each.
 
         Args:
-            spans: of one export.
+            spans: of one export, or of several.
             claims: of the conventions, at least one.
             provenances: filled with where their numbers come from, per row.
         """
-        batches, stages, prefill = list[RequestBatch](), list[StageTimes](), list[NDArray[np.uint8]]()
-        of_claims, odd = list[tuple[int, Provenances]](), Counter[tuple[str, str]]()
-        for claim in claims:
-            parts = told_by_parts(spans, claim.convention, claim.parts, partial(claim.above, spans))
+        batches, homeless, prefill = list[RequestBatch](), list[Homeless](), list[NDArray[np.uint8]]()
+        of_claims, odd = list[tuple[int, Provenances]](), Doubtful()
+        above = [cache(partial(claim.above, spans)) for claim in claims]
+        for claim, above_them in zip(claims, above, strict=True):
+            parts = told_by_parts(spans, claim.convention, claim.parts, above_them)
             own: Provenances | None = None if provenances is None else {}
             rows = of_rows(spans, claim.requests)
             batches.append(records_of(rows, claim.convention, self._declared, parts.fills, own))
             prefill.append(_prefill(rows, claim.convention))
             of_claims.append((len(rows), own or {}))
-            stages += parts.homeless
+            homeless += parts.homeless
             odd += parts.doubts
         if provenances is not None:
             provenances.update(_side_by_side(of_claims))
         request_rows = np.concatenate([claim.requests for claim in claims])
-        batch = with_models(concat(batches), self._models_of_parts(spans, claims, request_rows), provenances)
+        models = self._models_of_parts(spans, claims, above, request_rows)
+        batch = with_models(concat(batches), models, provenances)
         every = Every(
             batch=_maybe_prefill(batch, np.concatenate(prefill)),
             rows=request_rows,
@@ -157,26 +173,41 @@ class Recognition:
             of=np.repeat(np.arange(len(claims)), [len(claim.requests) for claim in claims]),
             prefill=np.concatenate(prefill),
             unclaimed=_unclaimed(spans, claims),
+            exports=None if spans.exports is None else spans.exports[request_rows],
         )
-        return Told(every=every, stages=concat_stages(stages), doubts=odd)
+        return Told(every=every, homeless=homeless, doubts=odd)
 
-    def _models_of_parts(self, spans: SpanBatch, claims: Sequence[Claim], rows: Ints) -> Sequence[Texts]:
+    def _models_of_parts(
+        self, spans: SpanBatch, claims: Sequence[Claim], above: Sequence[Callable[[], Ints]], rows: Ints
+    ) -> Sequence[Texts]:
         """What the parts of each claim that name a model call it, per request."""
         named = (
-            named_by_parts(spans, claim.convention, claim.parts, partial(claim.above, spans), self._declared)
-            for claim in claims
+            named_by_parts(spans, claim.convention, claim.parts, above_them, self._declared)
+            for claim, above_them in zip(claims, above, strict=True)
         )
         return [names.take(rows) for names in named if names is not None]
 
     def standing(self, collapsed: Collapsed) -> RequestBatch:
         """The rows that stand, with a model where the operator named one."""
-        stands = collapsed.stands
-        batch = collapsed.batch if stands.all() else collapsed.batch.take(stands)
-        return named_by_service(batch, self._declared)
+        rows = collapsed.standing
+        is_every = len(rows) == len(collapsed.batch) and bool((rows[1:] > rows[:-1]).all())
+        return named_by_service(collapsed.batch if is_every else collapsed.batch.take(rows), self._declared)
 
     def roles(self, spans: SpanBatch, claims: Sequence[Claim]) -> Roles:
         """What the spans show of the services they are of."""
-        return roles_shown(spans, claims, self._engine_scopes)
+        return all_roles(roles_shown(spans, claims, self._engine_scopes))
+
+    def _requests(self, collapsed: Collapsed) -> tuple[RequestBatch, Ints | None]:
+        """What counts, each request once, one export after the other, and the export of each."""
+        batch = self.standing(collapsed)
+        exports = None if collapsed.exports is None else collapsed.exports[collapsed.standing]
+        first = first_rows(batch, exports)
+        if len(first) < len(batch):
+            batch, exports = batch.take(first), None if exports is None else exports[first]
+        order, heads = requests_of(batch, exports)
+        if exports is not None and len(heads) < len(batch):
+            exports = exports[order[heads]]
+        return joined(batch, order, heads), exports
 
 
 def _unclaimed(spans: SpanBatch, claims: Sequence[Claim]) -> Mask:
@@ -208,6 +239,50 @@ def _side_by_side(of_claims: Sequence[tuple[int, Provenances]]) -> Provenances:
     }
 
 
-def _flags(spans: SpanBatch) -> dict[str, int]:
-    negative = int(np.count_nonzero(spans.start_ns > spans.end_ns))
-    return {"negative_duration": negative} if negative else {}
+class _Tally(NamedTuple):
+    """How many spans of one export are what."""
+
+    claimed: int
+    """As requests or parts of such."""
+    probes: int
+    unmatched: int
+    negative: int
+    """Of all those that end before they start."""
+
+
+def _tallies(spans: SpanBatch, claims: Sequence[Claim], unmatched: Mask, number: int) -> list[_Tally]:
+    claimed = np.concatenate(
+        [rows for claim in claims for rows in (claim.requests, *(rows for _, rows in claim.parts))]
+    )
+    probes = np.concatenate([claim.probes for claim in claims])
+    of_each = (
+        counts(spans.exports, rows, number) for rows in (claimed, probes, unmatched, spans.start_ns > spans.end_ns)
+    )
+    return [_Tally(*tally) for tally in zip(*(numbers.tolist() for numbers in of_each), strict=True)]
+
+
+def _homeless(collapsed: Collapsed) -> Iterator[Homeless]:
+    """Time in stages of rows that are of requests in other exports."""
+    nobodys = np.flatnonzero(collapsed.owner == NOBODY)
+    if nobodys.size:
+        stages, rows = staged(collapsed.batch.take(nobodys))
+        yield Homeless(stages, None if collapsed.exports is None else collapsed.exports[nobodys[rows]])
+
+
+def _said(
+    requests: RequestBatch, roles: Roles, stages: StageTimes, doubts: Counter[tuple[str, str]], tally: _Tally
+) -> Recognised:
+    return Recognised(
+        requests=requests,
+        roles=roles,
+        # Whatever else is a request span is a part of one that stands, here or elsewhere.
+        results={
+            "request": len(requests),
+            "part": tally.claimed - len(requests),
+            "probe": tally.probes,
+            "unmatched": tally.unmatched,
+        },
+        flags={"negative_duration": tally.negative} if tally.negative else {},
+        stages=stages,
+        doubts=doubts,
+    )

@@ -1,26 +1,31 @@
 """What the spans of an export show of the services that they are of."""
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from slo_exporter.ingest.otlp.claims import Claim
+from slo_exporter.ingest.otlp.groups import by_value
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import FRONT_OF, Role, Roles
 from slo_exporter.sli.records import LONGEST_SERVICE, UNKNOWN_SERVICE, Ints, Layer, Texts, View
 
+Shown: TypeAlias = frozenset[tuple[int, str, Role]]
+"""Each export with a service and what its spans show it to be."""
 
-def roles_shown(spans: SpanBatch, claims: Sequence[Claim], engine_scopes: tuple[str, ...]) -> Roles:
+
+def roles_shown(spans: SpanBatch, claims: Sequence[Claim], engine_scopes: tuple[str, ...]) -> Shown:
     """
     Each service with what it shows to be.
 
     Args:
-        spans: of one export.
+        spans: of one export, or of several.
         claims: of the conventions.
         engine_scopes: prefixes of scopes that engines alone have.
     """
     scopes = {scope for scope in spans.scope.values if scope.startswith(engine_scopes)}
-    roles = _roles(spans, np.flatnonzero(spans.scope.among(scopes)), Role.ENGINE) if scopes else frozenset()
+    roles = _roles(spans, np.flatnonzero(spans.scope.among(scopes)), Role.ENGINE) if scopes else Shown()
     for claim in claims:
         if claim.convention.layer in (Layer.ENGINE, Layer.FRONT) and claim.convention.view is View.SERVER:
             # Not every engine has a scope of its own; and a front stands for its HTTP spans as an engine does.
@@ -48,5 +53,24 @@ def roles_of(services: Texts, codes: Iterable[int], role: Role) -> Roles:
     )
 
 
-def _roles(spans: SpanBatch, rows: Ints, role: Role) -> Roles:
-    return roles_of(spans.service, np.unique(spans.service.codes[rows]).tolist(), role)
+def shown(services: Texts, exports: Ints | None, rows: Ints, role: Role) -> Shown:
+    """The role of the services of some rows, see `roles_of`, in the export of each; *exports*: see `by_value`."""
+    return frozenset(
+        (export, *known)
+        for export, code, _ in by_value(services, exports, rows)
+        for known in roles_of(services, [code], role)
+    )
+
+
+def all_roles(shows: Shown) -> Roles:
+    """What the exports show together."""
+    return frozenset((service, role) for _, service, role in shows)
+
+
+def roles_apiece(shows: Shown, number: int) -> list[Roles]:
+    """What each of *number* exports shows."""
+    return [frozenset((service, role) for of, service, role in shows if of == export) for export in range(number)]
+
+
+def _roles(spans: SpanBatch, rows: Ints, role: Role) -> Shown:
+    return shown(spans.service, spans.exports, rows, role)

@@ -27,14 +27,16 @@ def with_answers(spans: SpanBatch, spans_of: Ints, batch: RequestBatch, stands: 
     requests is one of its own.
 
     Args:
-        spans: of one export.
+        spans: of one export, or of several.
         spans_of: which of them each row is.
         batch: the rows.
         stands: those that are requests so far.
     """
-    engines = np.flatnonzero(stands & np.isin(batch.layer, _ENGINES))
     servers = np.flatnonzero(stands & (batch.layer == Layer.HTTP) & (batch.outcome != Outcome.OK))
-    if not engines.size or not servers.size:
+    if not servers.size:
+        return batch
+    engines = np.flatnonzero(stands & np.isin(batch.layer, _ENGINES))
+    if not engines.size:
         return batch
     of_engine = _below(spans, spans_of, engines, servers)
     of_engine = np.where(of_engine < 0, _beside(spans, spans_of, batch, engines, servers), of_engine)
@@ -62,17 +64,17 @@ def _beside(spans: SpanBatch, spans_of: Ints, batch: RequestBatch, engines: Ints
     servers = servers[parents[servers] != 0]
     if not servers.size:
         return np.full(len(engines), -1)
-    calls = _call(batch, servers, parents)
+    traces = spans.apart(spans.trace_id[:, 0])[spans_of], spans.trace_id[spans_of, 1]
+    calls = _call(batch, servers, parents, *traces)
     order = np.argsort(calls, kind="stable")
-    wanted = _call(batch, engines, parents)
+    wanted = _call(batch, engines, parents, *traces)
     at = order[np.minimum(np.searchsorted(calls, wanted, sorter=order), len(calls) - 1)]
     return np.where(calls[at] == wanted, servers[at], -1)
 
 
-def _call(batch: RequestBatch, rows: Ints, parents: Words) -> Words:
+def _call(batch: RequestBatch, rows: Ints, parents: Words, *traces: Words) -> Words:
     """Of each of *rows* a hash of trace, service and caller."""
-    trace_id = batch.trace_id[rows]
-    return mix(trace_id[:, 0], trace_id[:, 1], hash64(batch.service)[rows], parents[rows])
+    return mix(*(words[rows] for words in traces), hash64(batch.service)[rows], parents[rows])
 
 
 def _is_alone(batch: RequestBatch, engines: Ints, servers: Ints) -> Mask:

@@ -5,7 +5,7 @@ Only asked-for attribute keys have a column; all others were skipped unread.
 Row i of every column is the same span.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
@@ -13,7 +13,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slo_exporter.sli.records import Ints, Mask, Texts, Words, concat_texts
+from slo_exporter.sli.records import Ints, Mask, Rows, Texts, Words, concat_texts
+
+MOST_TOGETHER: Final = 64
+"""Exports that may stand in one batch."""
+_APART: Final = np.array([hash(f"export {number}") for number in range(MOST_TOGETHER)]).astype(np.uint64)
+"""
+A word for each of them. It is Python's own hash, salted per process: no trace id
+of one export is, but by a chance of 2^-64, that of another under these.
+"""
 
 STATUS_DESCRIPTION: Final = "otel.status_description"
 """
@@ -56,14 +64,51 @@ class Attribute:
         """The values of TEXT alone."""
         return Texts(self.text.values, np.where(self.kind == ValueKind.TEXT, self.text.codes, np.int32(-1)))
 
-    def take(self, rows: Ints | Mask) -> "Attribute":
+    def take(self, rows: Rows) -> "Attribute":
         """The same column for some rows, or with rows repeated."""
         return Attribute(self.kind[rows], self.number[rows], self.text.take(rows))
 
 
+class Columns(Mapping[str, Attribute]):
+    """
+    Attributes by key, each made when it is first asked for: of most spans a few are ever read.
+
+    Args:
+        keys: in order; *make* is asked for these alone.
+        make: makes the column of a key.
+    """
+
+    def __init__(self, keys: Iterable[str], make: Callable[[str], Attribute]) -> None:
+        self._made = dict[str, Attribute | None].fromkeys(keys)
+        self._make = make
+
+    def __getitem__(self, key: str) -> Attribute:
+        """Give the column of one key."""
+        made = self._made[key]
+        if made is None:
+            made = self._made[key] = self._make(key)
+        return made
+
+    def __contains__(self, key: object) -> bool:
+        """Whether any row has a value; no column is made for that."""
+        return key in self._made
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the keys."""
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        """How many keys."""
+        return len(self._made)
+
+
+def _some_rows(columns: Mapping[str, Attribute], rows: Rows) -> Columns:
+    return Columns(columns, lambda key: columns[key].take(rows))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanBatch:
-    """The spans of one export that were accepted."""
+    """The spans that were accepted of one export, or of several that stand together."""
 
     trace_id: Words
     """Shape (n, 2): the 16 bytes as two big-endian words."""
@@ -88,12 +133,18 @@ class SpanBatch:
     """By asked-for name when the span's first event of that name was, `MISSING` without one."""
     lost_events: Mask | None = None
     """Spans that say that events of theirs were dropped; None where none does."""
+    exports: Ints | None = None
+    """Which export each span is of, ascending from 0 and below `MOST_TOGETHER`; None where all are of one."""
+
+    def apart(self, words: Words) -> Words:
+        """The *words*, one a span, so that those of two exports differ: spans of two have nothing in common."""
+        return words if self.exports is None else words ^ _APART[self.exports]
 
     def __len__(self) -> int:
         """How many spans."""
         return len(self.end_ns)
 
-    def take(self, rows: Ints | Mask) -> "SpanBatch":
+    def take(self, rows: Rows) -> "SpanBatch":
         """The same columns for some spans."""
         return SpanBatch(
             trace_id=self.trace_id[rows],
@@ -106,17 +157,19 @@ class SpanBatch:
             name=self.name.take(rows),
             scope=self.scope.take(rows),
             service=self.service.take(rows),
-            attributes={key: column.take(rows) for key, column in self.attributes.items()},
-            resource={key: column.take(rows) for key, column in self.resource.items()},
+            attributes=_some_rows(self.attributes, rows),
+            resource=_some_rows(self.resource, rows),
             events={name: times[rows] for name, times in self.events.items()},
             lost_events=None if self.lost_events is None else self.lost_events[rows],
+            exports=None if self.exports is None else self.exports[rows],
         )
 
 
 def concat_spans(batches: Sequence[SpanBatch]) -> SpanBatch:
-    """Spans of one export one after the other, at least one batch, without attributes and events."""
+    """Spans of the same exports one after the other, at least one batch, without attributes and events."""
     if len(batches) == 1:
         return batches[0]
+    exports = [b.exports for b in batches if b.exports is not None]
     return SpanBatch(
         trace_id=np.concatenate([b.trace_id for b in batches]),
         span_id=np.concatenate([b.span_id for b in batches]),
@@ -130,4 +183,5 @@ def concat_spans(batches: Sequence[SpanBatch]) -> SpanBatch:
         service=concat_texts([b.service for b in batches]),
         attributes={},
         resource={},
+        exports=np.concatenate(exports) if exports else None,
     )

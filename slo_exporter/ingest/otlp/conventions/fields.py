@@ -7,7 +7,7 @@ Where an attribute tells less exactly what parts tell, `Convention.parts_first` 
 where it does so even than what is derived, `Convention.last` does.
 """
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -32,6 +32,10 @@ from slo_exporter.sli.quantity import UNIT_NS
 from slo_exporter.sli.records import FIELDS, MISSING, Ints, Kind
 
 NO_PARTS: Final[Parts] = ()
+_TIMES: Final = frozenset(name for name, kind in FIELDS.items() if kind is Kind.DURATION)
+"""Fields in nanoseconds; the others are counts."""
+_MOST_AT_ONCE: Final = 8192
+"""Numbers in 64 KiB."""
 
 
 class Provenance(IntEnum):
@@ -69,7 +73,8 @@ def fields_of(
         filling.fill(fill.field, measured(spans, fill, of_parts), Provenance.PART)
     for between in convention.betweens:
         filling.fill(between.field, _between(spans, between), Provenance.EVENT)
-    filling.fill("e2e", span_durations(spans), Provenance.SPAN)
+    if not filling.is_full("e2e"):
+        filling.fill("e2e", span_durations(spans), Provenance.SPAN)
     if not convention.derives_late:
         _derive_all(filling, convention, spans)
     return filling.fields
@@ -95,7 +100,8 @@ def derive(
 def _derive_all(filling: "_Filling", convention: Convention, spans: SpanBatch) -> None:
     """What follows from other fields, and what is believed only where nothing does."""
     for derived in convention.derived:
-        filling.derive(derived, _sequences(spans, convention.sequences))
+        if not filling.is_full(derived.field):
+            filling.derive(derived, _sequences(spans, convention.sequences))
     filling.from_attributes(spans, tuple(convention.last.items()))
 
 
@@ -107,6 +113,11 @@ class _Filling:
         self._nothing = np.full(rows, MISSING, dtype=np.int64)
         self._told = told
 
+    def is_full(self, field: str) -> bool:
+        """Whether no row of the field wants a value."""
+        column = self.fields.get(field)
+        return column is not None and len(column) > 0 and int(column.min()) != MISSING
+
     def fill(self, field: str, column: Ints, source: Provenance | NDArray[np.uint8]) -> None:
         """Take the values of *column* where the field has none yet."""
         before = self.fields.get(field)
@@ -116,23 +127,17 @@ class _Filling:
             self._told[field] = np.where((known == 0) & (column != MISSING), source, known).astype(np.uint8)
 
     def from_attributes(self, spans: SpanBatch, sources: Sequence[tuple[str, Source]]) -> None:
-        """All durations at once, one row a key: a step of numpy costs the same for one and for ten."""
+        """Take the first value of the *sources* of each field."""
         timed = [
-            (field, key, source)
-            for field, source in sources
-            if FIELDS[field] is Kind.DURATION
-            for key in _present(source, spans)
+            (field, key, source) for field, source in sources if field in _TIMES for key in _present(source, spans)
         ]
         if timed:
-            values = np.stack([_values(spans, key, source) for _, key, source in timed])
-            units = np.array([[1 if source.unit == TEXT else UNIT_NS[source.unit]] for _, _, source in timed])
-            no_zero = np.array([[source.zero_is_missing] for _, _, source in timed])
-            columns = durations(values, units)
-            columns = np.where(no_zero & (columns == 0), MISSING, columns)
-            for (field, _, _), column in zip(timed, columns, strict=True):
-                self.fill(field, column, Provenance.ATTRIBUTE)
+            columns = _durations([(_values(spans, key, source), source) for _, key, source in timed])
+            for (field, _, source), column in zip(timed, columns, strict=True):
+                known = known_only(column != 0, column) if source.zero_is_missing else column
+                self.fill(field, known, Provenance.ATTRIBUTE)
         for field, source in sources:
-            if FIELDS[field] is Kind.COUNT:
+            if field not in _TIMES:
                 for key in _present(source, spans):
                     column = counts(_values(spans, key, source))
                     known = known_only(column != 0, column) if source.zero_is_missing else column
@@ -151,13 +156,16 @@ class _Filling:
         return self.fields.get(field, self._nothing)
 
     def _sum(self, derived: Derived) -> Ints:
-        columns = [self._known(name) for name in (*derived.plus, *derived.minus)]
-        if len(columns) == 1:
-            return columns[0]
-        signs = [1] * len(derived.plus) + [-1] * len(derived.minus)
-        known = np.logical_and.reduce([column != MISSING for column in columns])
-        total = np.sum([sign * np.where(known, column, 0) for sign, column in zip(signs, columns, strict=True)], axis=0)
-        return known_only(known & (total >= 0), total)
+        first, *more = (self._known(name) for name in derived.plus)
+        less = [self._known(name) for name in derived.minus]
+        if not more and not less:
+            return first
+        # Where one is missing the sum may wrap around: it is not looked at.
+        total = sum(more, first) if not less else sum(more, first) - sum(less[1:], less[0])
+        known = total >= 0
+        for column in (first, *more, *less):
+            known &= column != MISSING
+        return known_only(known, total)
 
     def _source(self, derived: Derived) -> Provenance | NDArray[np.uint8]:
         """A field that is another one under a second name comes from where that comes from."""
@@ -165,6 +173,19 @@ class _Filling:
         if not is_name or self._told is None:
             return Provenance.DERIVED
         return self._told.get(derived.plus[0], np.zeros(len(self._nothing), dtype=np.uint8))
+
+
+def _durations(columns: Sequence[tuple[Floats, Source]]) -> Iterable[Ints]:
+    """
+    The nanoseconds of columns.
+
+    All at once, one row a key, while they are short: a step of numpy costs the same
+    for one and for ten. Together large ones would leave the processor's cache.
+    """
+    units = [1 if source.unit == TEXT else UNIT_NS[source.unit] for _, source in columns]
+    if sum(len(values) for values, _ in columns) > _MOST_AT_ONCE:
+        return [durations(values, unit) for (values, _), unit in zip(columns, units, strict=True)]
+    return durations(np.stack([values for values, _ in columns]), np.array(units)[:, np.newaxis])
 
 
 def _present(source: Source, spans: SpanBatch) -> tuple[str, ...]:

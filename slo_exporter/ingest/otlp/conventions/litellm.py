@@ -25,7 +25,7 @@ from slo_exporter.ingest.otlp.conventions.convention import Convention, Derived,
 from slo_exporter.ingest.otlp.conventions.gen_ai import OPERATIONS
 from slo_exporter.ingest.otlp.conventions.match import SERVER, Match
 from slo_exporter.ingest.otlp.conventions.texts import text_of
-from slo_exporter.ingest.otlp.spans import SpanBatch
+from slo_exporter.ingest.otlp.spans import SpanBatch, ValueKind
 from slo_exporter.sli.records import Layer, Mask, Outcome, View
 
 _SCOPES: Final = frozenset({"litellm"})
@@ -113,9 +113,10 @@ def outcome(spans: SpanBatch) -> NDArray[np.uint8]:
     LiteLLM's own name for a timeout comes with the code 408; what timed out is
     what it asked.
     """
-    code = spans.attributes.get(_ERROR_CODE)
-    attributes = spans.attributes if code is None else {**spans.attributes, _OLD_STATUS: code}
-    ended = gen_ai_errors.outcome(replace(spans, attributes=attributes))
+    ended, code = gen_ai_errors.outcome(spans), spans.attributes.get(_ERROR_CODE)
+    if code is not None:
+        by_code = gen_ai_errors.outcome(replace(spans, attributes={**spans.attributes, _OLD_STATUS: code}))
+        ended = np.where(code.kind == ValueKind.ABSENT, ended, by_code)
     errors = text_of(spans.attributes.get(_ERROR_TYPE), len(spans))
     timed_out = errors.among(
         {error for error in errors.values if error.lower().removesuffix("error").endswith("timeout")}

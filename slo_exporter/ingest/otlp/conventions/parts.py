@@ -13,8 +13,9 @@ import numpy as np
 
 from slo_exporter.ingest.otlp.conventions.fill import Fill, Measured
 from slo_exporter.ingest.otlp.conventions.numbers import LONGEST_NS, known_only
+from slo_exporter.ingest.otlp.conventions.places import first_places
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.records import MISSING, Ints, Words
+from slo_exporter.sli.records import MISSING, Ints, Mask, Words
 from slo_exporter.sli.seen import mix
 
 Parts: TypeAlias = Sequence[tuple[Fill, SpanBatch]]
@@ -37,14 +38,14 @@ def requests_above(spans: SpanBatch, requests: Ints, walls: Ints | None = None) 
     stops[requests] = True
     if walls is not None:
         stops[walls] = True
-    order = np.argsort(~stops[:nowhere], kind="stable")  # of spans that share an id a request comes first
-    ids, first = np.unique(identity(spans, spans.span_id)[order], return_index=True)
-    parents = identity(spans, spans.parent_id)
-    at = np.minimum(np.searchsorted(ids, parents), len(ids) - 1)
-    above = np.append(np.where(ids[at] == parents, order[first[at]], nowhere), nowhere)
+    parent = _parents(spans, stops[:nowhere])
+    above = np.append(np.where(parent < 0, nowhere, parent), nowhere)
     points_at = np.where(stops, np.arange(nowhere + 1), above)
     for _ in range(nowhere.bit_length()):
-        points_at = points_at[points_at]
+        further = points_at[points_at]
+        if np.array_equal(further, points_at):
+            break
+        points_at = further
     nearest = points_at[above[:nowhere]]
     owner = np.where(stops[nearest], nearest, -1)
     if walls is not None:
@@ -52,6 +53,18 @@ def requests_above(spans: SpanBatch, requests: Ints, walls: Ints | None = None) 
         is_wall[walls] = True
         owner[is_wall[owner] & (owner >= 0) | is_wall[:nowhere]] = WALLED
     return owner
+
+
+def _parents(spans: SpanBatch, stops: Mask) -> Ints:
+    """Per span the row of its parent, -1 where that is not here; spans that stop come before others of their id."""
+    rows = np.append(np.flatnonzero(stops), np.flatnonzero(~stops))
+    children = np.flatnonzero(spans.parent_id)
+    parent = np.full(len(spans), -1)
+    if children.size:
+        wanted = identity(spans, spans.parent_id)[children]
+        place = first_places(identity(spans, spans.span_id)[rows], wanted)
+        parent[children] = np.where(place < 0, -1, rows[place])
+    return parent
 
 
 def as_children(spans: SpanBatch, parts: Ints, above: Ints) -> SpanBatch:
@@ -109,7 +122,7 @@ def time_in_parts(spans: SpanBatch, parts: SpanBatch) -> Ints:
 
 def identity(spans: SpanBatch, span_id: Words) -> Words:
     """A 64-bit hash of the trace of each span and of *span_id*, its own or its parent's."""
-    return mix(spans.trace_id[:, 0], spans.trace_id[:, 1], span_id)
+    return mix(spans.apart(spans.trace_id[:, 0]), spans.trace_id[:, 1], span_id)
 
 
 def _unions(owners: Words, start: Ints, end: Ints) -> tuple[Words, Ints]:
@@ -136,7 +149,7 @@ def orphaned(parts: SpanBatch) -> tuple[Ints, Ints]:
     Parts whose request is elsewhere, those under one parent together.
 
     Returns:
-        A row of each group, and the union of its intervals, at least one.
+        The first row of each group, ascending, and the union of its intervals, at least one.
     """
     rows = np.flatnonzero(parts.start_ns <= parts.end_ns)
     if not rows.size:
@@ -144,4 +157,6 @@ def orphaned(parts: SpanBatch) -> tuple[Ints, Ints]:
     parts = parts.take(rows)
     owners = identity(parts, parts.parent_id)
     _, times = _unions(owners, parts.start_ns, parts.end_ns)
-    return rows[np.unique(owners, return_index=True)[1]], times
+    first = rows[np.unique(owners, return_index=True)[1]]
+    order = np.argsort(first)
+    return first[order], times[order]

@@ -113,8 +113,9 @@ def _scheduled(spans: SpanBatch, rows: Ints) -> Ints:
     if events is None:
         return np.full(len(rows), MISSING, dtype=np.int64)
     before = np.flatnonzero(spans.name.among(_BEFORE_QUEUE))
-    begins = mix(spans.parent_id[rows], spans.start_ns[rows].astype(np.uint64))
-    queues = np.isin(begins, mix(spans.parent_id[before], spans.end_ns[before].astype(np.uint64)))
+    threads = spans.apart(spans.parent_id)
+    begins = mix(threads[rows], spans.start_ns[rows].astype(np.uint64))
+    queues = np.isin(begins, mix(threads[before], spans.end_ns[before].astype(np.uint64)))
     is_inside = (events[rows] >= spans.start_ns[rows]) & (events[rows] <= spans.end_ns[rows])
     return np.where(queues & is_inside, events[rows], MISSING)
 
