@@ -13,16 +13,15 @@ from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.loaded import Loaded
 from slo_exporter.daemon.release_costs import ReleaseCosts
 from slo_exporter.daemon.writer import Writer
+from slo_exporter.ingest.otlp.decoders import AUTHORITY, Decoders
 from slo_exporter.ingest.otlp.receiver import Receiver
 from slo_exporter.insight.figures import Breakdown, Question
-from slo_exporter.sli.counting import EXCLUDED, GOOD, TOTAL
-from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.corrections import CorrectionMade
-from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.history import History, history
 from slo_exporter.slo.release import DecisionMade, ReleaseCheck
 from slo_exporter.slo.releases import Cost, Release
 from slo_exporter.slo.report import BudgetReport
+from slo_exporter.slo.snapshot import Standing, standing
 from slo_exporter.web.board import CHECKS, About, Definition, GpusView, Readings, Source, check_label
 from slo_exporter.web.wording import BLIND
 
@@ -45,6 +44,7 @@ class DaemonBoard:
         inbox: Inbox,
         writer: Writer,
         receiver: Receiver,
+        decoders: Decoders = AUTHORITY,
         editor: Editor,
         hearing: Hearing,
         gpus: Gpus,
@@ -55,6 +55,7 @@ class DaemonBoard:
         self._inbox = inbox
         self._writer = writer
         self._receiver = receiver
+        self._decoders = decoders
         self._editor = editor
         self._hearing = hearing
         self._gpus = gpus
@@ -183,15 +184,10 @@ class DaemonBoard:
             raise KeyError(service, slo)
         return loaded, loaded.ledger.row(service, slo)
 
-    def totals(self) -> Sequence[tuple[Slo, Counts]]:
-        """Lifetime events of every SLO: they never fall."""
-        loaded = self._committer.loaded
-        if loaded is None:
-            return []
-        with self._committer.lock:
-            rows = loaded.ledger.totals.tolist()
-        slos = loaded.ledger.slos
-        return [(slo, Counts(row[GOOD], row[TOTAL], row[EXCLUDED])) for slo, row in zip(slos, rows, strict=True)]
+    def standing(self, now_ns: int) -> Standing | None:
+        """Say in columns where every SLO stands; None before the counts were loaded."""
+        snapshot = self._committer.snapshot(now_ns)
+        return None if snapshot is None else standing(snapshot)
 
     def readings(self) -> Readings:
         """What the other parts counted about themselves."""
@@ -212,6 +208,9 @@ class DaemonBoard:
         return {
             "slo_exporter_exports_total": dict(counts.exports),
             "slo_exporter_exports_refused_total": dict(counts.refused_exports),
+            "slo_exporter_decoder_info": {(self._decoders.first, self._decoders.state): 1},
+            "slo_exporter_decoded_exports_total": dict(counts.decoded),
+            "slo_exporter_decoder_failures_total": {(): self._decoders.failures},
             "slo_exporter_spans_total": dict(counts.spans),
             "slo_exporter_spans_refused_total": dict(counts.refused_spans),
             "slo_exporter_spans_flagged_total": dict(counts.flagged_spans),

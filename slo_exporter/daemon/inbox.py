@@ -7,27 +7,19 @@ correct counts.
 """
 
 import asyncio
-import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
+from slo_exporter.ingest.otlp.callbacks import call_back
 from slo_exporter.ingest.otlp.errors import RefusedError
-from slo_exporter.ingest.otlp.export import Export
+from slo_exporter.ingest.otlp.export import Waiting
 
 _GROUP: Final = 256
 """The most exports of one commit: a bound on how long one waits for the others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """An export whose client waits."""
-
-    export: Export
-    answer: "asyncio.Future[int]"
-    """How many of its spans are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +49,15 @@ class Inbox:
         self._change = threading.Condition()
         self._closed = False
 
-    async def submit(self, export: Export) -> int:
-        """
-        Return once *export* and its effect are durable.
-
-        Returns:
-            How many of its spans are refused, by the reading that stands.
-
-        Raises:
-            RefusedError: it is not kept, or not known to be; the client comes again.
-        """
-        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    def put(self, waiting: Sequence[Waiting]) -> None:
+        """Take exports, from any thread; each is answered once it is durable, or refused."""
         with self._change:
-            if self.refusing is not None:
-                raise RefusedError(self.refusing)
-            self._waiting.append(Waiting(export, answer))
-            self._change.notify()
-        return await answer
+            refusing = self.refusing
+            if refusing is None:
+                self._waiting.extend(waiting)
+                self._change.notify()
+        if refusing is not None:
+            refuse(waiting, RefusedError(refusing))
 
     async def ask(self, work: Callable[[], _T]) -> _T:
         """
@@ -136,24 +120,21 @@ class Inbox:
 
 def keep(waiting: Iterable[Waiting], refused: Mapping[bytes, int]) -> None:
     """Tell the clients that their exports are kept, and how many spans of each body are refused."""
-    for one in waiting:
-        settle(one.answer, refused[one.export.digest])
+    call_back((one.loop, partial(one.answer, refused[one.export.digest])) for one in waiting)
 
 
 def refuse(waiting: Iterable[Waiting], error: Exception) -> None:
     """Tell the clients that their exports are not kept, or not known to be."""
-    for one in waiting:
-        settle(one.answer, error)
+    call_back((one.loop, partial(one.answer, error)) for one in waiting)
 
 
 def settle(answer: "asyncio.Future[Any]", outcome: object) -> None:
     """Answer from the writer's thread; an exception is raised where the answer is awaited."""
-    with contextlib.suppress(RuntimeError):  # the loop is gone, and the client with it
-        answer.get_loop().call_soon_threadsafe(_set, answer, outcome)
+    call_back([(answer.get_loop(), partial(_set, answer, outcome))])
 
 
 def _set(future: "asyncio.Future[Any]", outcome: object) -> None:
-    if future.done():  # the client gave up
+    if future.done():  # whoever asked gave up
         return
     if isinstance(outcome, Exception):
         future.set_exception(outcome)

@@ -34,11 +34,13 @@ from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.conventions.declared import declared_of
 from slo_exporter.ingest.otlp.conventions.registry import with_own
+from slo_exporter.ingest.otlp.decoders import Decoders
+from slo_exporter.ingest.otlp.desk import Workers
 from slo_exporter.ingest.otlp.grpc_server import GrpcServer
 from slo_exporter.ingest.otlp.http_app import OtlpHttpApp
 from slo_exporter.ingest.otlp.in_flight import InFlight
 from slo_exporter.ingest.otlp.reader import Reader
-from slo_exporter.ingest.otlp.receiver import Receiver, Workers
+from slo_exporter.ingest.otlp.receiver import Receiver
 from slo_exporter.slo.definition import Slo
 from slo_exporter.store.database import database_of, shown
 from slo_exporter.store.errors import UnusableError
@@ -55,6 +57,7 @@ also after a restart with another setting, 1 min for the future, 1 min of waitin
 _EXPORTS_IN_FLIGHT: Final = 4
 """So many exports of the largest size may be unanswered at once: 64 MiB by default."""
 _DECODERS: Final = 2
+"""One for groups of exports, one for large ones."""
 _DRAIN_S: Final = 4.0
 """What is in flight may finish for so long: a stop stays within 10 s."""
 
@@ -116,7 +119,8 @@ class _Daemon:
         self._workers = ThreadPoolExecutor(_DECODERS, thread_name_prefix="decode")
         in_flight = InFlight(_EXPORTS_IN_FLIGHT * settings.otlp.max_message_bytes)
         workers = Workers(self._workers, turn)
-        self._receiver = Receiver(_reader(settings, frozenset()), self._inbox, clock, in_flight, workers)
+        self._decoders = Decoders(wanted=settings.otlp.decoder == "auto")
+        self._receiver = Receiver(_reader(settings, self._decoders), self._inbox, clock, in_flight, workers)
         self._committer = Committer(
             _store(settings, clock),
             Definitions(tuple(slos)),
@@ -125,7 +129,7 @@ class _Daemon:
             turn,
             ages=Ages(settings.lateness_ns, RECEIPTS_NS, settings.retention_ns),
         )
-        self._committer.on_selectors = lambda keys: self._receiver.read_with(_reader(settings, keys))
+        self._committer.on_selectors = lambda keys: self._receiver.read_with(_reader(settings, self._decoders, keys))
         loop = asyncio.get_running_loop()
         self._writer = Writer(
             self._committer,
@@ -151,6 +155,8 @@ class _Daemon:
             running.push_async_callback(_stop, listening)
             otlp = await _receivers(self._settings, self._receiver, listening)
             await self._show(otlp, listening)
+            running.callback(self._decoders.stop)
+            self._decoders.start()
             if demo:
                 endpoint = _url(self._settings.otlp.grpc.host, otlp["OTLP/gRPC"])
                 await running.enter_async_context(supervisor.demo_service(endpoint))
@@ -170,6 +176,7 @@ class _Daemon:
             inbox=self._inbox,
             writer=self._writer,
             receiver=self._receiver,
+            decoders=self._decoders,
             editor=self._editor,
             hearing=self._hearing,
             gpus=self._gpus,
@@ -207,8 +214,8 @@ def _silent(settings: Settings) -> frozenset[str]:
     return frozenset(convention.framework for convention in known if convention.is_silent)
 
 
-def _reader(settings: Settings, selector_keys: frozenset[str]) -> Reader:
-    return Reader(declared_of(settings, selector_keys), lateness_ns=settings.lateness_ns)
+def _reader(settings: Settings, decoders: Decoders, selector_keys: frozenset[str] = frozenset()) -> Reader:
+    return Reader(declared_of(settings, selector_keys), lateness_ns=settings.lateness_ns, decoders=decoders)
 
 
 async def _receivers(settings: Settings, receiver: Receiver, listening: "list[_Server]") -> Mapping[str, int]:

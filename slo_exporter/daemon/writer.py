@@ -27,9 +27,9 @@ import structlog
 from slo_exporter.clock import SECOND_NS, Clock
 from slo_exporter.daemon.committer import Committer
 from slo_exporter.daemon.gpu_records import GpuRecords, NoGpuRecords
-from slo_exporter.daemon.inbox import Errand, Inbox, Waiting, keep, refuse, settle
+from slo_exporter.daemon.inbox import Errand, Inbox, keep, refuse, settle
 from slo_exporter.ingest.otlp.errors import RefusedError
-from slo_exporter.ingest.otlp.export import Export
+from slo_exporter.ingest.otlp.export import Export, Waiting
 from slo_exporter.sli.gpus import GpuBatch
 from slo_exporter.store.errors import StaleError, UnavailableError, UnknownError, UnusableError
 

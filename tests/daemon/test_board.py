@@ -16,9 +16,10 @@ from slo_exporter.daemon.hearing import Hearing
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.conventions.records import Declared
+from slo_exporter.ingest.otlp.desk import Workers
 from slo_exporter.ingest.otlp.in_flight import InFlight
 from slo_exporter.ingest.otlp.reader import Reader
-from slo_exporter.ingest.otlp.receiver import Receiver, Workers
+from slo_exporter.ingest.otlp.receiver import Receiver
 from slo_exporter.slo.definition import Slo
 from slo_exporter.web.board import About
 from slo_exporter.web.metrics.catalogue import CATALOGUE
@@ -84,7 +85,8 @@ def test_before_the_database_was_opened_there_are_no_numbers(clock: ManualClock,
     board = board_of(unopened, clock)
 
     assert not board.is_loaded()
-    assert list(board.reports(clock.ns)) == list(board.totals()) == []
+    assert list(board.reports(clock.ns)) == []
+    assert board.standing(clock.ns) is None
     assert board.not_ready() == "the database is being opened"
 
 
@@ -93,6 +95,7 @@ def test_totals_are_those_of_the_ledger(opened: Callable[[Sequence[Slo]], Commit
     committer = opened([slo("a"), slo("b", "e2e <= 1ms")])
     committer.commit([export([Request(end_ns=NOON_NS - 10**9)])], committer.next_seq())
 
-    totals = {one.name: (counts.good, counts.bad) for one, counts in board_of(committer, clock).totals()}
+    held = board_of(committer, clock).standing(clock.ns).snapshot
 
-    assert totals == {"a": (1, 0), "b": (0, 1)}
+    assert [one.name for one in held.declared.slos] == ["a", "b"]
+    assert held.totals.tolist() == [[1, 1, 0], [0, 1, 0]]

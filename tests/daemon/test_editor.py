@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 from builders import NOON_NS, ManualClock, Request, export, slo
 from committing import committer_of
+from submitting import submit
 
 from slo_exporter.config.errors import ConfigError
 from slo_exporter.daemon.editor import Editor
@@ -51,7 +52,7 @@ class Daemon:
 
     async def send(self, span: int, *, age_s: int = 1) -> None:
         """Send one good request."""
-        await self.inbox.submit(export([Request(end_ns=self.clock.ns - age_s * SECOND, span=span)]))
+        await submit(self.inbox, export([Request(end_ns=self.clock.ns - age_s * SECOND, span=span)]))
 
     def counts(self, name: str) -> Counts:
         """Counts of an SLO's window."""

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from builders import NOON_NS, ManualClock, Request, export, slo
 from committing import ForgetfulDatabase, WatchedInbox, committer_of
+from submitting import submit
 
 from slo_exporter.daemon.editor import Editor
 from slo_exporter.daemon.writer import Writer
@@ -41,7 +42,7 @@ class Daemon:
 
     async def send(self, span: int) -> None:
         """Send one good request."""
-        await self.inbox.submit(export([Request(end_ns=self.clock.ns - SECOND, span=span)]))
+        await submit(self.inbox, export([Request(end_ns=self.clock.ns - SECOND, span=span)]))
 
     async def failing(self, fault: str, work: Awaitable[object]) -> None:
         """Have COMMIT fail *work*, and wait until exports are accepted again."""

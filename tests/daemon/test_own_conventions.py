@@ -10,6 +10,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from slo_exporter.config import settings
 from slo_exporter.daemon import wiring
+from slo_exporter.ingest.otlp.decoders import AUTHORITY
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_the_reader_of_the_server_knows_a_renamed_key(tmp_path: Path, body: Call
     found = settings.load(path, environ={})
 
     for selector_keys in (frozenset[str](), frozenset({"tier"})):
-        export = wiring._reader(found, selector_keys).read(body("queue_time", 0.25), NOON_NS).export
+        export = wiring._reader(found, AUTHORITY, selector_keys).read(body("queue_time", 0.25), NOON_NS).export
         assert export.requests.fields["queue"].tolist() == [250_000_000]
 
 

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 from builders import NOON_NS, ManualClock, Request, export, slo
 from committing import ForgetfulDatabase, WatchedInbox, committer_of
+from submitting import submit
 from test_board import board_of
 
 from slo_exporter.daemon.editor import Editor
@@ -41,7 +42,7 @@ class Daemon:
     async def send(self, span: int, *, bad: bool = False, age_s: int = 1) -> None:
         """Send one request."""
         request = Request(end_ns=self.clock.ns - age_s * SECOND, span=span, e2e_ms=900 if bad else 50)
-        await self.inbox.submit(export([request], received_ns=self.clock.ns))
+        await submit(self.inbox, export([request], received_ns=self.clock.ns))
 
     def rows(self, table: str) -> list[tuple[object, ...]]:
         """What SQL holds, once the writer is gone."""

@@ -11,6 +11,7 @@ import pytest_asyncio
 import sqlalchemy as sa
 from builders import NOON_NS, ManualClock, Request, export, slo
 from committing import ForgetfulDatabase, WatchedInbox, committer_of
+from submitting import submit
 
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.errors import RefusedError
@@ -37,7 +38,7 @@ class Running:
 
     async def send(self, span: int) -> None:
         """Send one request and wait for its answer."""
-        await self.inbox.submit(export([Request(end_ns=NOON_NS - SECOND, span=span)]))
+        await submit(self.inbox, export([Request(end_ns=NOON_NS - SECOND, span=span)]))
 
     async def rests(self) -> None:
         """Wait until the heartbeat of the start is over: it ends the turn before the one of the second errand."""
@@ -228,7 +229,7 @@ async def test_an_export_that_brings_out_a_fault_fails_alone(path: Path, monkeyp
 
     monkeypatch.setattr(running.committer, "_effect", stumble)
     good = [asyncio.create_task(running.send(span)) for span in (1, 2)]
-    bad = asyncio.create_task(running.inbox.submit(unlucky))
+    bad = asyncio.create_task(submit(running.inbox, unlucky))
     await asyncio.sleep(0)
     running.writer.start()
 

@@ -8,6 +8,7 @@ from typing import NoReturn
 import pytest
 from builders import NOON_NS, ManualClock, Request, export, slo
 from committing import committer_of
+from submitting import submit
 
 from slo_exporter.daemon.inbox import Inbox
 from slo_exporter.daemon.writer import Writer
@@ -63,7 +64,7 @@ async def test_exports_behind_a_fatal_one_are_refused(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(committer, "_effect", stumble)
     bodies = [export([Request(end_ns=NOON_NS - SECOND, span=span)], refused=int(span == 2)) for span in (1, 2, 3)]
-    sending = [asyncio.create_task(inbox.submit(body)) for body in bodies]
+    sending = [asyncio.create_task(submit(inbox, body)) for body in bodies]
     await asyncio.sleep(0)
     writer.start()
 

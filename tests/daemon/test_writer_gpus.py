@@ -10,6 +10,7 @@ import pytest
 from builders import NOON_NS, ManualClock, Request, export, slo
 from committing import ForgetfulDatabase, WatchedInbox, committer_of
 from gpu_seconds import SHARE, S, gpu_indicator, seconds_of
+from submitting import submit
 
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.errors import RefusedError
@@ -69,7 +70,7 @@ class Running:
     async def send(self, span: int) -> asyncio.Task[int]:
         """Send one request; its answer is still to come."""
         body = export([Request(end_ns=NOON_NS - S, span=span)], received_ns=self.clock.ns)
-        task = asyncio.create_task(self.inbox.submit(body))
+        task = asyncio.create_task(submit(self.inbox, body))
         await asyncio.sleep(0)
         return task
 

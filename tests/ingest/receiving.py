@@ -2,9 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from threading import Lock
 
 from builders import ManualClock
@@ -12,12 +13,14 @@ from builders import ManualClock
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.daemon.http_server import HttpServer
 from slo_exporter.ingest.otlp.conventions.records import Declared
-from slo_exporter.ingest.otlp.export import Encoding, Export
+from slo_exporter.ingest.otlp.desk import Reads, Workers
+from slo_exporter.ingest.otlp.errors import ExportError
+from slo_exporter.ingest.otlp.export import Export, Waiting
 from slo_exporter.ingest.otlp.grpc_server import GrpcServer, Patience
 from slo_exporter.ingest.otlp.http_app import OtlpHttpApp
 from slo_exporter.ingest.otlp.in_flight import InFlight
-from slo_exporter.ingest.otlp.reader import Reader, Reading
-from slo_exporter.ingest.otlp.receiver import Receiver, Workers
+from slo_exporter.ingest.otlp.reader import Body, Reader, Reading, Turn
+from slo_exporter.ingest.otlp.receiver import Receiver
 from slo_exporter.sli.admission import Role
 
 MIB = 1024 * 1024
@@ -44,32 +47,54 @@ class RecordingSink:
         self.gated = gated
         self.refused_first: int | None = None
         """Set: every body came before, and so many of its spans were refused then."""
-        self._entered = asyncio.Condition()
+        self.answered = 0
+        self._changed = asyncio.Condition()
+        self._keeping: set[asyncio.Task[None]] = set()
 
-    async def submit(self, export: Export) -> int:
-        """Keep *export*, after the gate opened."""
-        async with self._entered:
-            self.waiting += 1
-            self._entered.notify_all()
-        if self.gated:
-            await self.gate.wait()
-        if self.error:
-            raise self.error
-        self.exports.append(export)
-        return export.refused if self.refused_first is None else self.refused_first
+    def put(self, waiting: Sequence[Waiting]) -> None:
+        """Keep exports, each by itself, after the gate opened."""
+        for one in waiting:
+            one.loop.call_soon_threadsafe(partial(self._start, one))
 
     async def entered(self, exports: int = 1) -> None:
         """Wait until so many exports have come."""
-        async with asyncio.timeout(SOON_S), self._entered:
-            await self._entered.wait_for(lambda: self.waiting >= exports)
+        async with asyncio.timeout(SOON_S), self._changed:
+            await self._changed.wait_for(lambda: self.waiting >= exports)
+
+    async def settled(self, exports: int = 1) -> None:
+        """Wait until so many exports were answered."""
+        async with asyncio.timeout(SOON_S), self._changed:
+            await self._changed.wait_for(lambda: self.answered >= exports)
+
+    def _start(self, one: Waiting) -> None:
+        task = asyncio.get_running_loop().create_task(self._keep(one))
+        self._keeping.add(task)
+        task.add_done_callback(self._keeping.discard)
+
+    async def _keep(self, one: Waiting) -> None:
+        async with self._changed:
+            self.waiting += 1
+            self._changed.notify_all()
+        if self.gated:
+            await self.gate.wait()
+        one.answer(self._outcome(one.export))
+        async with self._changed:
+            self.answered += 1
+            self._changed.notify_all()
+
+    def _outcome(self, export: Export) -> int | Exception:
+        if self.error:
+            return self.error
+        self.exports.append(export)
+        return export.refused if self.refused_first is None else self.refused_first
 
 
 class BrokenReader:
     """Has a bug."""
 
-    def read(self, body: bytes, now_ns: int, encoding: Encoding) -> Reading:
+    def read_all(self, bodies: Sequence[Body], turn: Turn) -> list[Reading | ExportError]:
         """Fail as no input should make it fail."""
-        raise LookupError(f"{len(body)} bytes at {now_ns} in {encoding}")
+        raise LookupError(f"{len(bodies)} bodies in {turn}")
 
 
 class SlowReader:
@@ -78,16 +103,14 @@ class SlowReader:
     def __init__(self) -> None:
         self.go_on = threading.Event()
 
-    def read(self, body: bytes, now_ns: int, encoding: Encoding) -> Reading:
+    def read_all(self, bodies: Sequence[Body], turn: Turn) -> list[Reading | ExportError]:
         """Wait in the worker thread, then read."""
         assert self.go_on.wait(SOON_S)
-        return READER.read(body, now_ns, encoding)
+        return READER.read_all(bodies, turn)
 
 
 @contextmanager
-def receiver_on(
-    sink: RecordingSink, *, reader: Reader | BrokenReader | SlowReader = READER, in_flight_bytes: int = 64 * MIB
-) -> Iterator[Receiver]:
+def receiver_on(sink: RecordingSink, *, reader: Reads = READER, in_flight_bytes: int = 64 * MIB) -> Iterator[Receiver]:
     """Make a receiver with two worker threads."""
     with ThreadPoolExecutor(2) as workers:
         yield Receiver(reader, sink, ManualClock(), InFlight(in_flight_bytes), Workers(workers, Lock()))

@@ -306,7 +306,7 @@ async def test_stopping_waits_no_longer_than_its_grace_c15(span: SpanOf, export_
             await server.stop(0.1)
             assert (await error_of(inside)).code() in {grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE}
         sink.gate.set()
-        await asyncio.gather(*receiver._under_way)
+        await sink.settled()
 
 
 async def test_a_second_server_cannot_share_the_port() -> None:

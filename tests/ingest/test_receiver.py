@@ -185,6 +185,16 @@ async def test_spans_count_only_once_they_are_kept(span: SpanOf, export_body: Bo
     assert counts.refused_exports == {("grpc", "database"): 1}
 
 
+async def test_decoded_exports_are_counted_by_decoder(span: SpanOf, export_body: BodyOf) -> None:
+    """Once they are kept; what nobody could decode is not among them."""
+    with receiver_on(RecordingSink()) as receiver:
+        await receiver.receive(export_body(span(), span(trace_id=b"")), "grpc")
+        await receiver.receive(b'{"resourceSpans":[]}', "http", "json")
+        with pytest.raises(MalformedError):
+            await receiver.receive(b"\xff", "http")
+    assert receiver.counts.decoded == {("protobuf",): 1, ("json",): 1}
+
+
 async def test_malformed_bytes_are_counted() -> None:
     """Not protobuf is the client's fault and told so."""
     with receiver_on(RecordingSink()) as receiver, pytest.raises(MalformedError):
@@ -213,9 +223,8 @@ async def test_an_export_outlives_its_impatient_client(span: SpanOf, export_body
         with pytest.raises(asyncio.CancelledError):
             await answer
         assert receiver.in_flight.held
-        (under_way,) = receiver._under_way
         sink.gate.set()
-        await under_way
+        await sink.settled()
     assert receiver.counts.exports == {("grpc", "accepted"): 1}
     assert receiver.in_flight.held == 0
 

@@ -1,6 +1,7 @@
 """What one OTLP body says, ready to be counted, and who counts it."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -32,18 +33,28 @@ class Export:
     """What is doubtful about its spans, by (service, reason): how often; never 0."""
 
 
+Outcome = int | Exception
+"""How many spans of an export are refused, by the reading that stands: the first of its body; or why it is not kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An export whose client waits."""
+
+    export: Export
+    loop: asyncio.AbstractEventLoop
+    answer: Callable[[Outcome], None]
+    """Called on *loop*, once; raises nothing."""
+
+
 class Sink(Protocol):
     """Keeps exports."""
 
-    async def submit(self, export: Export) -> int:
+    def put(self, waiting: Sequence[Waiting]) -> None:
         """
-        Return once the export and its effect are durable.
+        Take exports, from any thread; returns at once.
 
-        Returns:
-            How many of its spans are refused, by the reading that stands: the
-            first one, should the same body have come before.
-
-        Raises:
-            RefusedError: it is not kept.
+        Each is answered when it and its effect are durable, or with a
+        `RefusedError` when it is not kept.
         """
         ...

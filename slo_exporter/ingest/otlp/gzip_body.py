@@ -5,23 +5,31 @@ A body of several members is read to its end (RFC 1952, section 2.2); bytes
 after a member that start no other one are an error, never cut off silently
 (H10). Output is made piece by piece, so a bomb costs the limit and no more
 (H12).
+
+ISA-L inflates, six times as fast as zlib. The two agree on what is gzip but for
+one thing: ISA-L reads over reserved flags in a header, which RFC 1952, section
+2.3.1.2, has refused.
 """
 
 import io
-import zlib
 from collections.abc import Callable
 from typing import Final
+
+from isal import isal_zlib
 
 from slo_exporter.ingest.otlp.errors import MalformedError, TooLargeError
 
 _GZIP_ONLY: Final = 31
-"""zlib's wbits: 15 bits of window, and a gzip header is required."""
+"""wbits, as zlib counts: 15 bits of window, and a gzip header is required."""
 _PIECE: Final = 256 * 1024
 """Bytes made at a time."""
 _SLICE: Final = 64 * 1024
-"""Bytes fed at a time: zlib copies what it left of them."""
+"""Bytes fed at a time: what was left of them is copied."""
 _MEMBERS: Final = 1024
 """Four times what 16 MiB hold in blocks of 64 KiB, as bgzip writes them."""
+_MAGIC: Final = b"\x1f\x8b\x08"
+"""Of a member in the only compression there is; a byte of flags follows. Source: RFC 1952, section 2.3.1."""
+_RESERVED_FLAGS: Final = 0xE0
 
 
 def gunzip(body: bytes, limit: int, grow: Callable[[int], None]) -> bytes:
@@ -55,7 +63,10 @@ def gunzip(body: bytes, limit: int, grow: Callable[[int], None]) -> bytes:
 
 def _member(view: memoryview, at: int, keep: Callable[[bytes], None]) -> int:
     """Decompress the member at *at*; return where it ends."""
-    member = zlib.decompressobj(wbits=_GZIP_ONLY)
+    head = bytes(view[at : at + len(_MAGIC) + 1])
+    if head[:-1] == _MAGIC and head[-1] & _RESERVED_FLAGS:
+        raise MalformedError("the body is no gzip: reserved flags are set in its header")
+    member = isal_zlib.decompressobj(wbits=_GZIP_ONLY)
     while not member.eof:
         data: bytes | memoryview = member.unconsumed_tail
         if not data:
@@ -63,7 +74,7 @@ def _member(view: memoryview, at: int, keep: Callable[[bytes], None]) -> int:
             at += len(data)
         try:
             piece = member.decompress(data, _PIECE)
-        except zlib.error as error:
+        except isal_zlib.error as error:  # type: ignore[misc]  # its stub has it as an instance
             raise MalformedError(f"the body is no gzip: {error}") from None
         if not (piece or data or member.eof):
             raise MalformedError("the gzip body ends too early")

@@ -5,8 +5,10 @@ A `Reader` has no state: any number of threads may read at once.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Final
 
 from slo_exporter.ingest.otlp import doubts
 from slo_exporter.ingest.otlp.conventions.records import Declared
@@ -16,6 +18,10 @@ from slo_exporter.ingest.otlp.errors import ExportError
 from slo_exporter.ingest.otlp.export import Encoding, Export
 from slo_exporter.ingest.otlp.recognition import Recognised, Recognition
 from slo_exporter.ingest.otlp.refusals import Refusals
+
+Turn = AbstractContextManager[object]
+"""Threads that compute with numpy take turns."""
+_NO_TURN: Final = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +78,21 @@ class Reader:
             raise reading
         return reading
 
-    def read_all(self, bodies: Sequence[Body]) -> list[Reading | ExportError]:
-        """Read bodies, each as `read` does alone: what it says, or why it cannot be read."""
+    def read_all(self, bodies: Sequence[Body], turn: Turn = _NO_TURN) -> list[Reading | ExportError]:
+        """
+        Read bodies, each as `read` does alone.
+
+        Args:
+            bodies: what came.
+            turn: held while computing with numpy.
+
+        Returns:
+            What each says, or why it cannot be read.
+        """
         decoded = [self._tried(body) for body in bodies]
         good = [(body, one) for body, one in zip(bodies, decoded, strict=True) if isinstance(one, Decoded)]
-        recognised = self._recognition.recognise_all([(one.spans, body.received_ns) for body, one in good])
+        with turn:
+            recognised = self._recognition.recognise_all([(one.spans, body.received_ns) for body, one in good])
         readings = iter([_reading(*pair, said) for pair, said in zip(good, recognised, strict=True)])
         return [next(readings) if isinstance(one, Decoded) else one for one in decoded]
 
