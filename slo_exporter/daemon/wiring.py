@@ -183,7 +183,7 @@ class _Daemon:
             clock=self._clock,
             about=about,
         )
-        app = create(board, self._hearing.metrics, self._clock, self._editor, self._settings.write_tokens)
+        app = create(board, self._hearing, self._clock, self._editor, self._settings.write_tokens)
         host = self._settings.listen.host
         port = await _started(HttpServer(app, host, self._settings.listen.port), listening)
         slos = len(self._committer.definitions.declarations)

@@ -5,7 +5,7 @@ Rules of this module:
 
 1. Event time: an observation is in the slot of its request's end. Slots are a
    minute wide, and ten once no window of up to `FINE_S` reaches them.
-2. What comes is put aside and folded in now and then, so that adding is cheap.
+2. Adding costs little more for many records than for one: what comes is gathered first, by whoever adds.
 3. Arrays are replaced, never changed: what was read stays as it was.
 4. At most `MOST_BYTES`: the oldest slot goes first, and a reading says since
    when it is whole. What comes late for a slot that went is left out; what ended
@@ -16,13 +16,13 @@ Nothing of it is kept across a restart.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Final
 
 from slo_exporter.insight.cells import Cells, by_minute, chained, merged
 from slo_exporter.insight.labels import MOST_SETS, Labels, LabelSets, cut
-from slo_exporter.insight.observations import Observations, of_parts, of_requests
-from slo_exporter.sli.records import RequestBatch, StageTimes, concat, concat_stages
+from slo_exporter.insight.observations import of_parts, of_requests
+from slo_exporter.sli.records import RequestBatch, StageTimes
 
 SHORTEST_S: Final = 300
 """The shortest window that can be read."""
@@ -40,8 +40,6 @@ _KEEP_FINE: Final = FINE_S // _MINUTE_S + 2 * _COARSE
 _KEEP: Final = LONGEST_S // _MINUTE_S + 2 * _COARSE
 _AHEAD: Final = 30
 """Minutes that a slot may be ahead of what comes; further on, the clock was wrong when it was made."""
-_PENDING: Final = 1 << 11
-"""Records put aside until they are folded in: less than a mebibyte, and a few ms of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,29 +64,6 @@ class Reading:
     """More of the service is counted under `labels.OTHER`, by model or by both names."""
 
 
-@dataclass(slots=True)
-class _Pending:
-    """What was put aside."""
-
-    requests: list[RequestBatch] = field(default_factory=list)
-    parts: list[StageTimes] = field(default_factory=list)
-    rows: int = 0
-
-    def add(self, requests: RequestBatch, parts: StageTimes) -> None:
-        self.rows += len(requests) + len(parts)
-        if len(requests):
-            self.requests.append(replace(requests, attributes={}))
-        if len(parts):
-            self.parts.append(parts)
-
-    def observations(self, labels: LabelSets) -> list[Observations]:
-        found = [
-            of_requests(concat(self.requests), labels) if self.requests else None,
-            of_parts(concat_stages(self.parts), labels),
-        ]
-        return [each for each in found if each is not None]
-
-
 class StageBook:
     """
     Remembers how long stages took, by group and minute.
@@ -105,7 +80,6 @@ class StageBook:
         self._slots: dict[int, list[Cells]] = {}
         """By its first minute; what comes for a slot is merged when it is as much as half of what is there."""
         self._bytes = 0
-        self._pending = _Pending()
         self._since = since_ns // (_MINUTE_S * 10**9)
         self._gone = 0
         """Slots that start before this minute were let go of."""
@@ -118,14 +92,22 @@ class StageBook:
         return self._bytes
 
     def add(self, requests: RequestBatch, parts: StageTimes) -> None:
-        """Take in the requests of a commit, and stage times whose request came in another export."""
-        self._pending.add(requests, parts)
-        if self._pending.rows >= _PENDING:
-            self._fold()
+        """Take in requests, and stage times whose request came in another export; let go of what is old."""
+        told = (of_requests(requests, self._labels), of_parts(parts, self._labels))
+        found = [each for each in told if each is not None]
+        if not found:
+            return
+        newest = max(int(each.groups[-1]) >> 32 for each in found)
+        self._set_back(newest)
+        for each in found:
+            for minute, cells in by_minute(each):
+                self._put(minute, cells)
+        self._forget(newest - _KEEP)
+        self._widen((newest - _KEEP_FINE) // _COARSE * _COARSE)
+        self._shrink()
 
     def knows(self, service: str) -> bool:
         """A request of that service, or a part of one, ever came."""
-        self._fold()
         return self._labels.knows(cut(service))
 
     def read(self, service: str, window_s: int, now_ns: int) -> Reading:
@@ -135,7 +117,6 @@ class StageBook:
         The range ends with the minute that holds now; its start is rounded down
         to a minute, or to ten where the window is longer than `FINE_S`.
         """
-        self._fold()
         service = cut(service)
         grid_s = _MINUTE_S if window_s <= FINE_S else _MINUTE_S * _COARSE
         now_s = now_ns // 10**9
@@ -150,21 +131,6 @@ class StageBook:
     def _reach(self) -> int:
         """The minute since when everything is there that came."""
         return max(self._gone, self._since)
-
-    def _fold(self) -> None:
-        """Bring what was put aside into its slots, and let go of what is old."""
-        pending, self._pending = self._pending, _Pending()
-        found = pending.observations(self._labels)
-        if not found:
-            return
-        newest = max(int(each.groups[-1]) >> 32 for each in found)
-        self._set_back(newest)
-        for each in found:
-            for minute, cells in by_minute(each):
-                self._put(minute, cells)
-        self._forget(newest - _KEEP)
-        self._widen((newest - _KEEP_FINE) // _COARSE * _COARSE)
-        self._shrink()
 
     def _set_back(self, newest: int) -> None:
         """Forget what a clock made that was wrong, or all that comes now would be old."""

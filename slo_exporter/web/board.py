@@ -13,6 +13,7 @@ from slo_exporter.slo.release import Decision, DecisionMade, ReleaseCheck
 from slo_exporter.slo.releases import Cost, Release
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.slo.snapshot import Standing
+from slo_exporter.web.metrics.requests import RequestSnapshot
 
 DEFAULT_RETENTION_NS: Final = 100 * 86_400 * 10**9
 """As long as memory keeps slices (docs/laws.md, law 4)."""
@@ -253,6 +254,14 @@ class NotNowError(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class RequestCounts(Protocol):
+    """What requests have been since the process began."""
+
+    def snapshot(self) -> RequestSnapshot:
+        """Give all of it, of one instant; it may take milliseconds, and any thread may ask."""
+        ...
 
 
 class Editor(Protocol):

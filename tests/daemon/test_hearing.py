@@ -48,6 +48,16 @@ def test_stages_of_new_exports_are_told_once(opened: Callable[[Sequence[Slo]], C
     assert (ear.heard, ear.parts) == (2, 4)
 
 
+def test_many_records_are_taken_in_without_a_reader() -> None:
+    """What is put aside is bounded."""
+    hearing = Hearing(NOON_NS - 3600 * 10**9)
+    requests = batch([Request(end_ns=SOON_NS)] * 512)
+    for _ in range(100):
+        hearing.add(requests, NO_STAGE_TIMES)
+        assert hearing._aside.rows < 8192
+    assert sum(hearing.snapshot().series[0].outcomes) == 51_200
+
+
 def test_metrics_and_breakdown_hear_the_same() -> None:
     """One commit, both."""
     hearing = Hearing(NOON_NS - 3600 * 10**9)
@@ -55,7 +65,7 @@ def test_metrics_and_breakdown_hear_the_same() -> None:
 
     found = hearing.breakdown(CHAT, NOON_NS).figures
     assert [(stage.name, stage.share) for stage in found.stages] == [("unaccounted", 0.6), ("inference", 0.4)]
-    (series,) = hearing.metrics.snapshot().families["inference_stage_duration_seconds"].series
+    (series,) = hearing.snapshot().families["inference_stage_duration_seconds"].series
     assert (series.part, series.seconds) == ("decode", 0.04)
 
 

@@ -159,16 +159,6 @@ def test_batches_are_the_sum_of_their_rows() -> None:
     assert asked(book_of(every), by=by) == asked(book_of(*([record] for record in every)), by=by)
 
 
-def test_many_records_are_folded_in_without_a_reader() -> None:
-    """What is put aside is bounded."""
-    book = StageBook(NOON_NS - DAY_NS)
-    batch = batch_of(at(*[1] * 512))
-    for _ in range(100):
-        book.add(batch, NO_STAGE_TIMES)
-        assert book._pending.rows < 4096
-    assert asked(book).figures.requests == 51_200
-
-
 def test_threads_that_share_a_lock_lose_nothing() -> None:
     """As the daemon does it: one adds, one reads, every answer is of a whole number of commits."""
     book, lock, batch = StageBook(NOON_NS - DAY_NS), threading.Lock(), batch_of(at(*[1] * 100))

@@ -26,8 +26,7 @@ from slo_exporter.web.api import (
 from slo_exporter.web.api.dependencies import Sources
 from slo_exporter.web.api.middleware import HeadAsGet, SafeHeaders
 from slo_exporter.web.api.tokens import Tokens
-from slo_exporter.web.board import Board, Editor
-from slo_exporter.web.metrics.requests import RequestMetrics
+from slo_exporter.web.board import Board, Editor, RequestCounts
 from slo_exporter.web.page import route as page
 
 _DESCRIPTION = (
@@ -38,7 +37,7 @@ _DESCRIPTION = (
 
 def create(
     board: Board,
-    requests: RequestMetrics,
+    requests: RequestCounts,
     clock: Clock,
     editor: Editor | None = None,
     tokens: Mapping[str, str] = MappingProxyType({}),

@@ -19,8 +19,7 @@ from slo_exporter.sli.records import View
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.web.api.tokens import Tokens
-from slo_exporter.web.board import UNREAL_SOURCES, About, Board, Editor
-from slo_exporter.web.metrics.requests import RequestMetrics
+from slo_exporter.web.board import UNREAL_SOURCES, About, Board, Editor, RequestCounts
 from slo_exporter.web.wording import UNREAL, groupless
 
 RETRY_SECONDS: Final = 5
@@ -42,7 +41,7 @@ class Sources:
     """Where the numbers come from, the time, and who may change what."""
 
     board: Board
-    requests: RequestMetrics
+    requests: RequestCounts
     clock: Clock
     editor: Editor | None
     """None where nobody may write."""
