@@ -38,9 +38,12 @@ COPY --from=builder /opt/slo-exporter /opt/slo-exporter
 # The only places that are written: /data, the database, and /tmp. The rest may be read-only.
 RUN install --directory --owner=65532 --group=65532 --mode=0750 /data
 # The environment wins over a configuration file: what is set here holds with any file.
+# The decoder is compiled at the first start, since it is made for the CPU that it runs on, and
+# kept in the volume beside the database: code for the CPU of a builder would run on no other.
 # Inside a container loopback reaches nobody; who may reach these ports is for its network to say.
 ENV PATH=/opt/slo-exporter/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
+    XDG_CACHE_HOME=/data/cache \
     SLO_EXPORTER_LISTEN=0.0.0.0:9874 \
     SLO_EXPORTER_OTLP__GRPC=0.0.0.0:4317 \
     SLO_EXPORTER_OTLP__HTTP=0.0.0.0:4318 \

@@ -9,7 +9,7 @@ ARGS ?=
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format lock upgrade clean
+.PHONY: help setup run test bench check format lock upgrade clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z]+):.*  ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -21,6 +21,9 @@ run: setup  ## the daemon with a simulated service, on SQLite: http://127.0.0.1:
 
 test: setup  ## all tests; ARGS="tests/slo -k budget" for some
 	$(BIN)/pytest --numprocesses auto --dist worksteal $(ARGS)
+
+bench: setup  ## how fast, and at what cost; ARGS="--quick", ARGS="--only ingest --json FILE"
+	$(BIN)/python benchmarks/bench.py $(ARGS)
 
 check: setup  ## format, lint, types, import rule
 	$(BIN)/ruff format --check

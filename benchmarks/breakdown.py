@@ -14,6 +14,7 @@ from dataclasses import replace
 from statistics import median
 
 import numpy as np
+from rows import Row, table
 
 from slo_exporter.insight.breakdown import breakdown
 from slo_exporter.insight.figures import Dimension, Question
@@ -70,25 +71,30 @@ def reading_ms(book: StageBook, question: Question, now_ns: int) -> float:
     return 1e3 * median(found)
 
 
-def main() -> None:
-    """Measure and print."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--groups", type=int, default=50)
-    arguments.add_argument("--commits", type=int, default=600)
-    asked = arguments.parse_args()
+def measure(groups: int = 50, commits: int = 600) -> list[Row]:
+    """Take an hour in, then read it."""
     random, now_ns = np.random.default_rng(0), time.time_ns()
     book, took = StageBook(now_ns - HOUR_S * SECOND_NS), 0.0
-    for left in range(asked.commits, 0, -1):
-        requests = commit(HOUR_S * SECOND_NS * left // asked.commits, asked.groups, now_ns, random)
+    for left in range(commits, 0, -1):
+        requests = commit(HOUR_S * SECOND_NS * left // commits, groups, now_ns, random)
         before = time.process_time()
         book.add(requests, NO_STAGE_TIMES)
         took += time.process_time() - before
     headline = Question(service="chat", window_s=HOUR_S)
     grouped = replace(headline, by=(Dimension.MODEL,))
-    print(f"taking in: {1e6 * took / asked.commits / ROWS:.1f} us a request; {book.nbytes / 2**20:.1f} MiB")
-    print(f"reading an hour, headline: {reading_ms(book, headline, now_ns):.1f} ms")
-    print(f"reading an hour, {asked.groups} models: {reading_ms(book, grouped, now_ns):.1f} ms")
+    found = (
+        ("taking in, a request", 1e6 * took / commits / ROWS, "µs of CPU"),
+        ("reading an hour, headline", reading_ms(book, headline, now_ns), "ms of CPU"),
+        (f"reading an hour, {groups} models", reading_ms(book, grouped, now_ns), "ms of CPU"),
+        ("the book", book.nbytes / 2**20, "MiB"),
+    )
+    about = {"requests": commits * ROWS}
+    return [Row(bench="breakdown", name=name, value=value, unit=unit, parameters=about) for name, value, unit in found]
 
 
 if __name__ == "__main__":
-    main()
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--groups", type=int, default=50)
+    arguments.add_argument("--commits", type=int, default=600)
+    asked = arguments.parse_args()
+    print(table(measure(asked.groups, asked.commits)))

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "system"))
 from builders import slo
 from otlp_load import Load
+from rows import Row, table
 from server_process import Server
 
 from slo_exporter.slo.alert_book import AlertBook
@@ -61,13 +62,14 @@ def milliseconds(
     return sorted(took)
 
 
-def row(what: str, took: list[float], floor: str) -> None:
-    """Print a line of the table."""
+def row(what: str, took: list[float], unit: str = "ms") -> Row:
+    """The median and what 95 % do not exceed."""
     p95 = took[min(len(took) - 1, round(0.95 * len(took)))]
-    print(f"| {what} | {statistics.median(took):.1f} ms | {p95:.1f} ms | {floor} |")
+    value = statistics.median(took)
+    return Row(bench="decisions", name=what, value=value, unit=unit, runs=took[:20], parameters={"p95 ms": p95})
 
 
-def answers(folder: Path, slos: int, rounds: int) -> None:
+def answers(folder: Path, slos: int, rounds: int) -> Iterator[Row]:
     """Ask a running server."""
     server = Server(folder)
     server.slos.write_text(slo_file(slos))
@@ -78,35 +80,36 @@ def answers(folder: Path, slos: int, rounds: int) -> None:
             load.has_acknowledged(50)
         path = "/api/v1/release-check?service=chat&always200=1"
         assert len(server.get(path)["slos"]) == OF_A_SERVICE
-        row(f"GET, {OF_A_SERVICE} of {slos} SLOs", milliseconds(rounds, lambda: server.get(path)), "50 ms")
-        row(f"POST, {OF_A_SERVICE} of {slos} SLOs", milliseconds(rounds, lambda: server.write("POST", path)), "50 ms")
+        got = milliseconds(rounds, lambda: server.get(path))
+        yield row(f"release-check, GET, {OF_A_SERVICE} of {slos} SLOs", got)
+        posted = milliseconds(rounds, lambda: server.write("POST", path))
+        yield row(f"release-check, POST, {OF_A_SERVICE} of {slos} SLOs", posted)
     finally:
         server.terminate()
     command = [sys.executable, "-m", "slo_exporter", "check", str(server.slos)]
     checked = milliseconds(CHECKS, lambda: subprocess.run(command, check=True, capture_output=True))  # noqa: S603 - our own
-    row(f"check of {slos} SLOs", checked, "2000 ms")
+    yield row(f"check of {slos} SLOs", checked)
 
 
-def judging(slos: int, rounds: int) -> None:
+def judging(slos: int, rounds: int) -> Iterator[Row]:
     """Judge alerts."""
     book = AlertBook([slo(f"latency-{number}") for number in range(slos)], {})
     for what, good, fires in (("calm", 100_000, 0), ("all about to fire", 0, 5 * slos)):
         lookback = {window: np.full((slos, 3), (good, 100_000, 0), dtype=np.int64) for window in BURN_WINDOWS}
         assert len(book.evaluate(lookback, 10**18).fired) == fires
-        row(
-            f"judge {slos} SLOs, {what}",
-            milliseconds(rounds, lambda counts=lookback: book.evaluate(counts, 10**18), time.process_time),
-            "",
-        )
+        took = milliseconds(rounds, lambda counts=lookback: book.evaluate(counts, 10**18), time.process_time)
+        yield row(f"judge {slos} SLOs, {what}", took, "ms of CPU")
+
+
+def measure(slos: int = 1000, rounds: int = 100) -> list[Row]:
+    """All of it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        return [*answers(Path(scratch), slos, rounds), *judging(slos, rounds)]
 
 
 if __name__ == "__main__":
-    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--slos", type=int, default=1000)
     arguments.add_argument("--rounds", type=int, default=200)
     given = arguments.parse_args()
-    print("| what | median | p95 | floor |")
-    print("|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as scratch:
-        answers(Path(scratch), given.slos, given.rounds)
-    judging(given.slos, given.rounds)
+    print(table(measure(given.slos, given.rounds)))

@@ -2,170 +2,139 @@
 Ingest end to end beside the bare protobuf walk, in one run.
 
     python benchmarks/ingest.py [--exports 400] [--slos 50] [--protocol grpc] [--protocol http] [--protocol http-json]
+    python benchmarks/ingest.py --all [--runs 3]
 
 *Walk*: what the protobuf library and one plain pass in Python into the same
 columns cost, in this process, beside a neighbour that keeps the other core
 busy as the exporters do below (cores share caches and clock). *gRPC*, *HTTP*,
 *HTTP/JSON*: a real server with a SQLite database, 16 concurrent exporters of 512
-vLLM spans each, after a warm-up; the CPU time is the server process's own. A span
-is 0.6 kB in protobuf and, indented, 2.8 kB in JSON. RssAnon is that of a server
-that was restarted once: only a first start migrates.
+vLLM spans each, after a warm-up, from another process; the CPU time is the
+server process's own. *Receive only*: a receiver that takes the same bodies over
+the same libraries and answers at once. Walk and server alternate; a ratio is the
+median of those of each pair. A span is 0.6 kB in protobuf and, indented, 2.8 kB
+in JSON. RssAnon is that of a server that was restarted once: only a first start
+migrates.
 """
 
 import argparse
-import json
-import os
-import sys
-import tempfile
-import threading
 import time
-import urllib.request
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import Event, Process
-from multiprocessing.synchronize import Event as Events
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 
-import grpc
 import numpy as np
+from load import EXPORTERS, WAYS, Exporters
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
-
-sys.path.append(str(Path(__file__).parent.parent / "tests" / "system"))
-from server_process import Server
+from processes import (
+    Server,
+    bare_receiver,
+    cpu_seconds,
+    decoded,
+    decoder_between,
+    peak_mib,
+    pid_of,
+    rss_anon_mib,
+    serving,
+    slo_file,
+)
+from rows import Row, middle, ratio, table
+from traffic import SPANS, STREAMS, Template, as_json, vllm_export
 
 from slo_exporter.ingest.otlp.conventions.records import Declared
 from slo_exporter.ingest.otlp.reader import Reader
 
-SPANS = 512
-EXPORTERS = 16
 LATENESS_NS = 600 * 10**9
-EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-NUMBERS = {
-    "gen_ai.latency.time_to_first_token": 0.1874,
-    "gen_ai.latency.e2e": 2.4512,
-    "gen_ai.latency.time_in_queue": 0.0213,
-    "gen_ai.latency.time_in_model_prefill": 0.1498,
-    "gen_ai.latency.time_in_model_decode": 2.2611,
-    "gen_ai.latency.time_in_model_inference": 2.4109,
-    "gen_ai.request.top_p": 0.95,
-    "gen_ai.request.temperature": 0.7,
-}
-COUNTS = {
-    "gen_ai.usage.prompt_tokens": 1520,
-    "gen_ai.usage.completion_tokens": 128,
-    "gen_ai.request.max_tokens": 512,
-    "gen_ai.request.n": 1,
-}
-
-
-def vllm_export(number: int) -> bytes:
-    """An export of `SPANS` vLLM request spans with 13 attributes each, as its SDK sends them."""
-    request = ExportTraceServiceRequest()
-    resource = request.resource_spans.add()
-    resource.resource.attributes.add(key="service.name").value.string_value = "chat"
-    scope = resource.scope_spans.add()
-    scope.scope.name = "vllm.tracing.otel"
-    end = time.time_ns() - 10**9
-    for index in range(SPANS):
-        identity = number * SPANS + index + 1
-        span = scope.spans.add(
-            trace_id=identity.to_bytes(16),
-            span_id=identity.to_bytes(8),
-            name="llm_request",
-            kind=Span.SPAN_KIND_SERVER,
-            start_time_unix_nano=end - 2_451_200_000,
-            end_time_unix_nano=end,
-        )
-        for key, value in NUMBERS.items():
-            span.attributes.add(key=key).value.double_value = value
-        for key, count in COUNTS.items():
-            span.attributes.add(key=key).value.int_value = count
-        span.attributes.add(key="gen_ai.request.id").value.string_value = f"chatcmpl-{identity:016x}"
-    return request.SerializeToString()
-
-
-def as_json(body: bytes) -> bytes:
-    """The same export as OTLP/JSON."""
-    [resource] = ExportTraceServiceRequest.FromString(body).resource_spans
-    [scope] = resource.scope_spans
-    written = {
-        "resource": {"attributes": [_pair(pair) for pair in resource.resource.attributes]},
-        "scopeSpans": [{"scope": {"name": scope.scope.name}, "spans": [_span(span) for span in scope.spans]}],
-    }
-    return json.dumps({"resourceSpans": [written]}, indent=2).encode()
-
-
-def _span(span: Span) -> dict[str, object]:
-    return {
-        "traceId": span.trace_id.hex(),
-        "spanId": span.span_id.hex(),
-        "name": span.name,
-        "kind": span.kind,
-        "startTimeUnixNano": str(span.start_time_unix_nano),
-        "endTimeUnixNano": str(span.end_time_unix_nano),
-        "attributes": [_pair(pair) for pair in span.attributes],
-        "status": {},
-        "flags": 256,
-    }
-
-
-def _pair(pair: KeyValue) -> dict[str, object]:
-    which = pair.value.WhichOneof("value")
-    value = getattr(pair.value, which)
-    name = {"string_value": "stringValue", "int_value": "intValue", "double_value": "doubleValue"}[which]
-    return {"key": pair.key, "value": {name: str(value) if which == "int_value" else value}}
-
-
-def slo_file(slos: int) -> str:
-    """So many latency SLOs, each with a threshold of its own."""
-    entries = "".join(
-        f"  - {{name: latency-{i}, objective: 99%, window: 30d,"
-        f" indicator: {{requests: {{}}, good: e2e <= {1000 + 40 * i}ms}}}}\n"
-        for i in range(slos)
-    )
-    return f"apiVersion: slo-exporter/v1\nservice: chat\nslos:\n{entries}"
+WALK_S = 0.7
+"""So long it walks each time."""
+UNIT = "spans/CPU-s"
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
-    """Spans and the CPU seconds they took."""
+class Case:
+    """What a server is sent."""
 
-    spans: int
-    cpu_s: float
-    wall_s: float
+    way: str
+    slos: int = 50
+    stream: str = "vllm"
 
     @property
-    def per_cpu_second(self) -> float:
-        """Spans per CPU-second."""
-        return self.spans / self.cpu_s
+    def name(self) -> str:
+        """As it stands in the table."""
+        about = "" if self.stream == "vllm" else f"{STREAMS[self.stream].name}, "
+        return f"{about}{WAYS[self.way].name}, {self.slos} SLO{'s' * (self.slos != 1)}"
+
+    @property
+    def sent(self) -> str:
+        """The stream of its bodies."""
+        return WAYS[self.way].stream or self.stream
+
+    @property
+    def spans(self) -> int:
+        """In an export."""
+        return STREAMS[self.sent].spans
 
 
-def _keep_busy(ended: Events) -> None:
-    while not ended.is_set():
-        vllm_export(0)
+EVERY = (
+    *(Case(way) for way in WAYS),
+    Case("grpc", 1),
+    Case("http", 1),
+    Case("grpc", 500),
+    Case("http", 500),
+    Case("grpc", stream="sglang"),
+    Case("grpc", stream="asgi"),
+)
+FLOORS = ("grpc", "grpc-gzip", "http", "http-gzip")
 
 
-def walk(bodies: list[bytes]) -> Rate:
-    """Decode the bodies to columns and do nothing with them, beside a busy neighbour."""
-    ended = Event()
-    neighbour = Process(target=_keep_busy, args=(ended,))
-    neighbour.start()
-    _walk(bodies[:20])
-    rate = _walk(bodies)
-    ended.set()
-    neighbour.join()
-    return rate
+@dataclass(slots=True)
+class Taken:
+    """What a case took in each round."""
+
+    rates: list[float] = field(default_factory=list)
+    walks: list[float] = field(default_factory=list)
+    """Of the walk right before."""
+    cpu_s: float = 0
+    wall_s: float = 0
+    sender_s: float = 0
+    decoder: str = ""
 
 
-def _walk(bodies: list[bytes]) -> Rate:
-    """Read the bodies into columns and do nothing with them."""
-    keys = Reader(Declared(), lateness_ns=LATENESS_NS).keys.span
-    wall, cpu = time.perf_counter(), time.process_time()
-    spans = sum(len(columns_of(body, keys)["start"]) for body in bodies)
-    return Rate(spans, time.process_time() - cpu, time.perf_counter() - wall)
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Exporters, and how much they send each time."""
+
+    exporters: Exporters
+    exports: int
+
+    def walk(self, stream: str, taken: Taken) -> float:
+        """Decode bodies to columns and do nothing with them, beside a busy neighbour; spans per CPU-second."""
+        template, spans = Template(STREAMS[stream].export_of), 0
+        keys = Reader(Declared(), lateness_ns=LATENESS_NS).keys.span
+        columns_of(template.stamped(0), keys)
+        neighbour = self.exporters.busy_for(WALK_S)
+        cpu, ends = time.process_time(), time.perf_counter() + WALK_S
+        while time.perf_counter() < ends:
+            spans += len(columns_of(template.stamped(spans), keys)["start"])
+        spent = time.process_time() - cpu
+        neighbour.result()
+        taken.cpu_s += spent
+        taken.rates.append(spans / spent)
+        return spans / spent
+
+    def receive(self, case: Case, pid: int, port: int, taken: Taken, *, first: bool) -> None:
+        """Send to a process and see what it spends."""
+        way = WAYS[case.way]
+        if first:
+            self.exporters.prepare(case.sent, 2 * EXPORTERS, is_gzip=way.is_gzip)
+            self.exporters.send(case.way, port)
+        self.exporters.prepare(case.sent, self.exports, is_gzip=way.is_gzip)
+        cpu = cpu_seconds(pid)
+        sent = self.exporters.send(case.way, port)
+        spent = cpu_seconds(pid) - cpu
+        taken.rates.append(self.exports * case.spans / spent)
+        taken.cpu_s += spent
+        taken.wall_s += sent.wall_s
+        taken.sender_s += sent.cpu_s
 
 
 def columns_of(body: bytes, keys: frozenset[str]) -> dict[str, np.ndarray]:
@@ -199,104 +168,129 @@ def columns_of(body: bytes, keys: frozenset[str]) -> dict[str, np.ndarray]:
     }
 
 
-def send_grpc(port: int, bodies: list[bytes]) -> None:
-    """Send the bodies one after the other over a channel of its own."""
-    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        export = channel.unary_unary(EXPORT)
-        for body in bodies:
-            export(body, timeout=60)
+def measure(exports: int = 240, runs: int = 3, cases: Sequence[Case] = EVERY) -> list[Row]:
+    """Every case beside the walk over what it is sent, which alternates with it, and what receiving alone costs."""
+    floors = [case for case in cases if case.way in FLOORS and case.stream == "vllm" and case.slos == 50]
+    taken, walks = {case: Taken() for case in cases}, {case.stream: Taken() for case in cases}
+    bare = {case: Taken() for case in floors}
+    with Exporters() as exporters, ExitStack() as stack:
+        bench = Bench(exporters, exports)
+        servers = _servers(stack, cases)
+        pid, *ports = stack.enter_context(bare_receiver())
+        for round_ in range(runs):
+            for case in cases:
+                walked = bench.walk(case.stream, walks[case.stream])
+                taken[case].walks.append(walked)
+                _through_a_server(bench, case, servers[case.slos, case.stream], taken[case], first=not round_)
+            for case in floors:
+                bench.receive(case, pid, ports[not WAYS[case.way].is_grpc], bare[case], first=not round_)
+        for (slos, stream), server in servers.items():
+            _counted(server, slos, stream, taken, bench.exports)
+        return [
+            *(_walk_row(stream, one) for stream, one in walks.items()),
+            *(_row(case, one, servers[case.slos, case.stream]) for case, one in taken.items()),
+            *(_floor_row(case, one, taken[case]) for case, one in bare.items()),
+        ]
 
 
-def send_http(port: int, bodies: list[bytes]) -> None:
-    """Send the bodies one after the other."""
-    _post(port, bodies, "application/x-protobuf")
+def _servers(stack: ExitStack, cases: Sequence[Case]) -> Mapping[tuple[int, str], Server]:
+    """One for each number of SLOs and stream."""
+    kinds = dict.fromkeys((case.slos, case.stream) for case in cases)
+    return {
+        (slos, stream): stack.enter_context(serving(slos, STREAMS[stream].service, warm=True)) for slos, stream in kinds
+    }
 
 
-def send_json(port: int, bodies: list[bytes]) -> None:
-    """Send the bodies, written in JSON, one after the other."""
-    _post(port, bodies, "application/json")
+def _through_a_server(bench: Bench, case: Case, server: Server, taken: Taken, *, first: bool) -> None:
+    before = decoded(server)
+    port = server.grpc if WAYS[case.way].is_grpc else server.http
+    bench.receive(case, pid_of(server), port, taken, first=first)
+    taken.decoder = "json" if case.sent == "json" else decoder_between(before, decoded(server))
 
 
-def _post(port: int, bodies: list[bytes], content_type: str) -> None:
-    url, headers = f"http://127.0.0.1:{port}/v1/traces", {"Content-Type": content_type}
-    for body in bodies:
-        request = urllib.request.Request(url, data=body, headers=headers)
-        urllib.request.urlopen(request, timeout=60).read()  # noqa: S310 - loopback
+def _counted(server: Server, slos: int, stream: str, taken: Mapping[Case, Taken], exports: int) -> None:
+    """A server that lost or doubled anything measured something else."""
+    service, requests = STREAMS[stream].service, STREAMS[stream].requests
+    counted = server.get(f"/api/v1/slos/{service}/latency-0/budget")["events"]["total"]
+    sent = [
+        (len(one.rates) * exports + 2 * EXPORTERS) * requests
+        for case, one in taken.items()
+        if (case.slos, case.stream) == (slos, stream)
+    ]
+    assert counted == sum(sent), (slos, stream, counted, sum(sent))
 
 
-def _client(send: Callable[[int, list[bytes]], None], port: int, bodies: list[bytes]) -> None:
-    shares = [bodies[i::EXPORTERS] for i in range(EXPORTERS)]
-    threads = [threading.Thread(target=send, args=(port, share)) for share in shares]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def _walk_row(stream: str, taken: Taken) -> Row:
+    return Row(
+        bench="ingest",
+        name=_walk_name(stream),
+        value=middle(taken.rates),
+        unit=UNIT,
+        runs=taken.rates,
+        of=_walk_name(stream),
+        ratio=1.0,
+        cpu_s=taken.cpu_s,
+    )
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def _walk_name(stream: str) -> str:
+    return "protobuf walk" if stream == "vllm" else f"protobuf walk, {STREAMS[stream].name}"
 
 
-def rss_anon_mib(pid: int) -> float:
-    """RssAnon of a process."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("RssAnon:")[2].split()[0]) / 1024
+def _row(case: Case, taken: Taken, server: Server) -> Row:
+    pid = pid_of(server)
+    return Row(
+        bench="ingest",
+        name=case.name,
+        value=middle(taken.rates),
+        unit=UNIT,
+        runs=taken.rates,
+        of=_walk_name(case.stream),
+        ratio=ratio(taken.rates, taken.walks),
+        cpu_s=taken.cpu_s,
+        anon_mib=rss_anon_mib(pid),
+        peak_mib=peak_mib(pid),
+        parameters={**_busy(taken, case), "decoder": taken.decoder},
+    )
 
 
-def end_to_end(server: Server, send: Callable[[int, list[bytes]], None], port: int, bodies: list[bytes]) -> Rate:
-    """Send all bodies from another process; what the server spent on all but the first few."""
-    assert server.process is not None
-    warm_up, bodies = bodies[:EXPORTERS], bodies[EXPORTERS:]
-    with ProcessPoolExecutor(1) as elsewhere:
-        elsewhere.submit(_client, send, port, warm_up).result()
-        wall, cpu = time.perf_counter(), cpu_seconds(server.process.pid)
-        elsewhere.submit(_client, send, port, bodies).result()
-        spent = cpu_seconds(server.process.pid) - cpu
-    return Rate(len(bodies) * SPANS, spent, time.perf_counter() - wall)
+def _floor_row(case: Case, taken: Taken, whole: Taken) -> Row:
+    return Row(
+        bench="ingest",
+        name=f"{WAYS[case.way].name}, receive only",
+        value=middle(taken.rates),
+        unit=UNIT,
+        runs=taken.rates,
+        of=case.name,
+        ratio=ratio(taken.rates, whole.rates),
+        cpu_s=taken.cpu_s,
+        parameters=_busy(taken, case),
+    )
 
 
-WAYS = {
-    "grpc": ("gRPC", send_grpc, bytes),
-    "http": ("HTTP", send_http, bytes),
-    "http-json": ("HTTP/JSON", send_json, as_json),
-}
-"""By protocol: its name, how to send, and what to make of an export before."""
+def _busy(taken: Taken, case: Case) -> dict[str, str | float | None]:
+    """How busy either side was; a receiver that is idle half of the time was waited for by nobody."""
+    middle_rate = middle(taken.rates) or 1.0
+    return {
+        "ms an export": 1000 * case.spans / middle_rate,
+        "cores": taken.cpu_s / taken.wall_s,
+        "exporters' cores": taken.sender_s / taken.wall_s,
+    }
 
 
-def measure(exports: int, slos: int, protocols: list[str]) -> None:
-    """Measure and print the table."""
-    first = [vllm_export(number) for number in range(exports)]
-    base = walk(first)
-    print(f"| {slos} SLOs, {exports} exports of {SPANS} spans | spans per CPU-second | of the walk | wall s |")
-    print("|---|---|---|---|")
-    print(f"| protobuf walk | {base.per_cpu_second:,.0f} | 1.00 | {base.wall_s:.1f} |")
-    with tempfile.TemporaryDirectory() as folder:
-        server = Server(Path(folder))
-        (server.folder / "slos.yaml").write_text(slo_file(slos))
-        server.start()
-        server.terminate()
-        server.start()
-        assert server.process is not None
-        at_start = rss_anon_mib(server.process.pid)
-        ports = {"grpc": server.grpc, "http": server.http, "http-json": server.http}
-        for round_, protocol in enumerate(protocols, start=1):
-            name, send, write = WAYS[protocol]
-            bodies = [write(vllm_export(round_ * exports + number)) for number in range(exports)]
-            rate = end_to_end(server, send, ports[protocol], bodies)
-            ratio = rate.per_cpu_second / base.per_cpu_second
-            print(f"| {name}, durable | {rate.per_cpu_second:,.0f} | {ratio:.2f} | {rate.wall_s:.1f} |")
-        counted = server.get("/api/v1/slos/chat/latency-0/budget")["events"]["total"]
-        assert counted == len(protocols) * exports * SPANS, counted
-        print(f"\nRssAnon: {at_start:.0f} MiB at the start, {rss_anon_mib(server.process.pid):.0f} MiB after it")
-        server.terminate()
+def _asked() -> Iterator[Row]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--exports", type=int, default=400)
+    parser.add_argument("--slos", type=int, default=50)
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--protocol", choices=list(WAYS), action="append", help="all of them if none is given")
+    parser.add_argument("--all", action="store_true", help="every stream and number of SLOs, as bench.py")
+    given = parser.parse_args()
+    cases = EVERY if given.all else [Case(way, given.slos) for way in given.protocol or WAYS]
+    yield from measure(given.exports, given.runs, cases)
 
+
+__all__ = ["SPANS", "as_json", "columns_of", "measure", "slo_file", "vllm_export"]
 
 if __name__ == "__main__":
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--exports", type=int, default=400)
-    arguments.add_argument("--slos", type=int, default=50)
-    arguments.add_argument("--protocol", choices=list(WAYS), action="append", help="all of them if none is given")
-    given = arguments.parse_args()
-    measure(given.exports, given.slos, given.protocol or list(WAYS))
+    print(table(_asked()))

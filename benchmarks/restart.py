@@ -20,12 +20,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import sqlalchemy as sa
+from rows import Row, table
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "system"))
 
@@ -176,6 +177,41 @@ def size_mib(url: str) -> float:
     return int(found) / 2**20
 
 
+def of_history(url: str, folder: Path, history: tuple[int, int, int], runs: int) -> list[Row]:
+    """Make a database of so many SLOs, days and rows, and start on it."""
+    slos, days, rows = history
+    make(url, slos, days, rows)
+    name, on_disk = f"{slos} SLOs, {days} days", size_mib(url)
+    found = [
+        ("loaded", "s", [store_seconds(url, slos) for _ in range(runs)]),
+        ("ready", "s", [ready_seconds(url, slos, folder) for _ in range(runs)]),
+        ("a housekeeping call", "ms", tidy_ms(url, slos)),
+    ]
+    return [
+        Row(
+            bench="restart",
+            name=f"{name}: {what}",
+            value=statistics.median(taken),
+            unit=unit,
+            runs=taken,
+            parameters={"MiB on disk": on_disk, "most": max(taken)},
+        )
+        for what, unit, taken in found
+    ]
+
+
+HISTORIES = ((100, 30, 400), (1000, 30, 400), (1000, 100, 400))
+
+
+def measure(histories: Sequence[tuple[int, int, int]] = HISTORIES, runs: int = 3) -> list[Row]:
+    """Each history in a SQLite file of its own."""
+    found = []
+    for history in histories:
+        with tempfile.TemporaryDirectory() as folder:
+            found += of_history(f"sqlite:///{folder}/counts.db", Path(folder), history, runs)
+    return found
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -191,16 +227,7 @@ def main() -> None:
         os._exit(0)  # what follows is no part of the start
     with tempfile.TemporaryDirectory() as folder:
         url = args.database or f"sqlite:///{folder}/counts.db"
-        make(url, args.slos, args.days, args.rows)
-        print(f"{args.slos} SLOs, {args.days} days, {args.rows} rows each: {size_mib(url):.0f} MiB")
-        for name, measure in (
-            ("store", lambda: store_seconds(url, args.slos)),
-            ("ready", lambda: ready_seconds(url, args.slos, Path(folder))),
-        ):
-            taken = [measure() for _ in range(args.runs)]
-            print(f"{name}: median {statistics.median(taken):.2f} s of {', '.join(f'{one:.2f}' for one in taken)}")
-        calls = tidy_ms(url, args.slos)
-        print(f"tidy: median {statistics.median(calls):.1f} ms, most {max(calls):.1f} ms")
+        print(table(of_history(url, Path(folder), (args.slos, args.days, args.rows), args.runs)))
 
 
 if __name__ == "__main__":

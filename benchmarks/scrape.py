@@ -1,7 +1,7 @@
 """
 A whole scrape beside the bare cost of writing the same families, in one run.
 
-    python benchmarks/scrape.py [--slos 100 1000] [--rounds 50]
+    python benchmarks/scrape.py [--slos 100 1000 2000] [--rounds 50]
 
 *Whole*: reports on every SLO, their samples, and the text, as /metrics does it.
 *Bare*: prometheus_client's ``generate_latest`` over the same families, already
@@ -28,12 +28,12 @@ sys.path.append(str(Path(__file__).parent.parent / "tests" / "web"))
 from boards import NOW_NS, LedgerBoard
 from builders import slo
 from busy import busy_readings, make_requests
+from rows import Row, table
 
 from slo_exporter.web.metrics.exposition import Format, write
 from slo_exporter.web.metrics.requests import RequestMetrics
 from slo_exporter.web.metrics.series import Scrape
 
-FLOOR = 1.3
 OFFICIAL = {
     Format.TEXT: (parse_text, generate_latest),
     Format.OPENMETRICS: (parse_openmetrics, openmetrics.generate_latest),
@@ -63,8 +63,7 @@ def scrape_taker(slos: int) -> Callable[[], Scrape]:
     ends = [NOW_NS + number for number in range(len(durations))]
     requests.add(make_requests(services, ["llama-3-8b"] * len(durations), durations, ends_ns=ends))
     return lambda: Scrape(
-        reports=board.reports(NOW_NS),
-        totals=board.totals(),
+        standing=board.standing(NOW_NS),
         requests=requests.snapshot(),
         readings=board.readings(),
         version="0",
@@ -83,8 +82,8 @@ def least_seconds(rounds: int, works: Sequence[Callable[[], object]]) -> list[fl
     return least
 
 
-def measure(slos: int, form: Format, rounds: int) -> None:
-    """Measure one format and print its line."""
+def of_format(slos: int, form: Format, rounds: int) -> list[Row]:
+    """Four rows of one format; each SLO has some fifty samples."""
     take = scrape_taker(slos)
     taken = take()
     text = write(taken, form)
@@ -92,27 +91,42 @@ def measure(slos: int, form: Format, rounds: int) -> None:
     bare = CollectorRegistry(auto_describe=False)
     bare.register(Built(parse(text.decode())))
     assert generate(bare) == text
-    works = [
-        lambda: generate(bare),
-        lambda: write(take(), form),
-        lambda: write(taken, form),
-        lambda: gzip.compress(text, 1, mtime=0),
-    ]
-    official, whole, written, zipped = (1000 * seconds for seconds in least_seconds(rounds, works))
+    works = {
+        "generate_latest": lambda: generate(bare),
+        "whole": lambda: write(take(), form),
+        "text alone": lambda: write(taken, form),
+        "gzip of it": lambda: gzip.compress(text, 1, mtime=0),
+    }
+    name = f"{slos} SLOs, {'OpenMetrics' if form is Format.OPENMETRICS else 'text'}"
     samples = sum(not line.startswith(b"#") for line in text.splitlines())
-    print(
-        f"| {slos} | {form.partition(';')[0]} | {samples:,} | {official:.1f} | {whole:.1f} | {whole / official:.2f} |"
-        f" {written:.1f} | {official / written:.1f} × | {zipped:.1f} |"
-    )
+    official, *others = zip(works, least_seconds(rounds, list(works.values())), strict=True)
+    return [
+        Row(
+            bench="scrape",
+            name=f"{name}: {what}",
+            value=1000 * seconds,
+            unit="ms of CPU",
+            of=f"{name}: {official[0]}",
+            ratio=seconds / official[1],
+            parameters={"samples": samples, "SLOs": slos},
+        )
+        for what, seconds in (official, *others)
+    ]
+
+
+def measure(slos: Sequence[int] = (100, 1000, 2000), rounds: int = 10) -> list[Row]:
+    """Every format with every number of SLOs: the more SLOs, the fewer rounds."""
+    return [
+        row
+        for number in slos
+        for form in Format
+        for row in of_format(number, form, max(3, rounds * min(slos) // number))
+    ]
 
 
 if __name__ == "__main__":
-    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--slos", type=int, nargs="+", default=[100, 1000])
     arguments.add_argument("--rounds", type=int, default=50)
     given = arguments.parse_args()
-    print(f"| SLOs | format | samples | bare ms | whole ms | of bare (floor {FLOOR}) | text ms | faster | gzip ms |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for count in given.slos:
-        for each in Format:
-            measure(count, each, given.rounds)
+    print(table(measure(given.slos, given.rounds)))

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import compiled_code
 import postgres_server
 import pytest
 import stub_library
@@ -16,6 +17,9 @@ gc.disable()  # what is collected stays: looking for garbage in it takes a third
 # A machine that does much else is no failure.
 settings.register_profile("thorough", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=30)
+# What is compiled is kept between runs, for tests and for the servers that they start.
+CODE = Path(__file__).parents[1] / ".pytest_cache" / "compiled"
+os.environ.setdefault("NUMBA_CACHE_DIR", str(CODE))
 settings.load_profile("thorough" if os.environ.get("SLO_EXPORTER_REQUIRE") == "all" else "quick")
 
 
@@ -58,6 +62,17 @@ def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return stub_library.build(tmp_path_factory.mktemp("nvml"))
 
 
+@pytest.fixture(scope="session")
+def compiled_cache() -> Path:
+    """
+    The folder with the machine code of the compiled decoder, made by the first who asks.
+
+    Children find it by NUMBA_CACHE_DIR: they link it and compile nothing.
+    """
+    compiled_code.made()
+    return compiled_code.place()
+
+
 def pytest_collection_finish() -> None:
     """Look for garbage from now on, and never again at what was collected."""
     gc.freeze()
@@ -66,6 +81,9 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests of whole processes, which take longest: then all workers end at the same time."""
+    for item in items:
+        if "compiled_cache" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(compiled_code.PATIENCE_S))
     items.sort(key=lambda item: not item.nodeid.startswith("tests/system/"))
 
 

@@ -56,7 +56,17 @@ _MOST_MESSAGE_BYTES: Final = 2**31 - 1
 _DEFAULT_LATENESS_NS: Final = 600 * SECOND_NS
 _DEFAULT_RETENTION_NS: Final = 100 * 86400 * SECOND_NS
 
+DECODERS: Final = ("auto", "protobuf")
+"""What `Otlp.decoder` may be."""
+
 _ListensAt = Annotated[Address, PlainValidator(values.address)]
+
+
+def _decoder(plain: object) -> str:
+    word = values.text(plain)
+    if word not in DECODERS:
+        raise ValueError(f"must be one of {', '.join(DECODERS)}, not {values.shown(word)}")
+    return word
 
 
 class Otlp(BaseModel):
@@ -68,6 +78,8 @@ class Otlp(BaseModel):
     http: _ListensAt = Address("127.0.0.1", 4318)
     max_message_bytes: Annotated[int, Field(ge=1, le=_MOST_MESSAGE_BYTES)] = 16 * 1024 * 1024
     """The largest export, before and after decompression."""
+    decoder: Annotated[str, PlainValidator(_decoder)] = DECODERS[0]
+    """One of `DECODERS`: ``auto`` uses the compiled one once it is ready, ``protobuf`` never compiles."""
 
 
 class Settings(BaseModel):

@@ -39,6 +39,7 @@ def test_defaults_listen_on_loopback() -> None:
         "127.0.0.1:4318",
     ]
     assert default.otlp.max_message_bytes == 16777216
+    assert default.otlp.decoder == "auto"
     assert default.database == "sqlite:///slo-exporter.db"
     assert default.lateness_ns == 600 * SECOND_NS
     assert default.retention_ns == 100 * 86_400 * SECOND_NS
@@ -131,7 +132,7 @@ ENVIRONMENT = {
     "something inside a text": ({"SLO_EXPORTER_LATENESS__X": "2m"}, "SLO_EXPORTER_LATENESS: must be one text"),
     "an unknown nested field": (
         {"SLO_EXPORTER_OTLP__FOO": "1"},
-        "SLO_EXPORTER_OTLP__FOO: is an unknown field; fields are: grpc, http, max_message_bytes",
+        "SLO_EXPORTER_OTLP__FOO: is an unknown field; fields are: grpc, http, max_message_bytes, decoder",
     ),
     "a number of five thousand digits": (
         {"SLO_EXPORTER_OTLP__MAX_MESSAGE_BYTES": "9" * 5000},
@@ -176,9 +177,11 @@ WRONG = {
     "listen:": "listen: is empty",
     "otlp: x": "otlp: must be a mapping",
     "otlp: {grcp: 'a:1'}": (
-        "otlp.grcp: is an unknown field; did you mean grpc? fields are: grpc, http, max_message_bytes"
+        "otlp.grcp: is an unknown field; did you mean grpc? fields are: grpc, http, max_message_bytes, decoder"
     ),
     "otlp: {max_message_bytes: 16MiB}": "otlp.max_message_bytes: must be a whole number",
+    "otlp: {decoder: compiled}": "otlp.decoder: must be one of auto, protobuf, not 'compiled'",
+    "otlp: {decoder: [auto]}": "otlp.decoder: must be one text",
     "otlp: {max_message_bytes: 0}": "otlp.max_message_bytes: must be at least 1",
     "otlp: {max_message_bytes: 9999999999}": "otlp.max_message_bytes: must be at most 2147483647",
     "otlp: {grpc: 'localhost:9', http: 'localhost:9'}": (

@@ -8,16 +8,18 @@ from server_process import Server
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def server(tmp_path: Path, compiled_cache: Path) -> Iterator[Server]:
     """A server on SQLite that is not started yet, and does not outlive the test."""
+    assert compiled_cache.is_dir()  # it links its decoder at once
     one = Server(tmp_path)
     yield one
     one.kill()
 
 
 @pytest.fixture
-def either(tmp_path: Path, database_url: str) -> Iterator[Server]:
+def either(tmp_path: Path, database_url: str, compiled_cache: Path) -> Iterator[Server]:
     """A server on each kind of database in turn."""
+    assert compiled_cache.is_dir()
     one = Server(tmp_path, database=database_url)
     yield one
     one.kill()

@@ -34,6 +34,9 @@ WRITERS: Final[Mapping[Encoding, Callable[[Message], bytes]]] = {
     "json": _as_json,
 }
 """How a message is written in each encoding."""
+_NOTHING_TO_SAY: Final[Mapping[Encoding, bytes]] = {
+    encoding: write(ExportTraceServiceResponse()) for encoding, write in WRITERS.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,10 @@ class Answer:
 
     def written(self, encoding: Encoding) -> bytes:
         """Write it as an ExportTraceServiceResponse."""
-        response = ExportTraceServiceResponse()
-        if self.message:
-            partial = ExportTracePartialSuccess(rejected_spans=self.refused, error_message=self.message)
-            response.partial_success.CopyFrom(partial)
-        return WRITERS[encoding](response)
+        if not self.message:
+            return _NOTHING_TO_SAY[encoding]
+        partial = ExportTracePartialSuccess(rejected_spans=self.refused, error_message=self.message)
+        return WRITERS[encoding](ExportTraceServiceResponse(partial_success=partial))
 
 
 def success(refusals: Refusals, flags: Mapping[str, int]) -> Answer:

@@ -63,7 +63,7 @@ def decode(body: bytes, keys: Keys, *, now_ns: int, lateness_ns: int) -> tuple[S
 
     Source: opentelemetry-proto, collector/trace/v1/trace_service.proto.
     """
-    if len(body) > MOST_PARTS and any(body.count(empty) > MOST_PARTS for empty in _EMPTY_PARTS):
+    if has_too_many_empty_parts(body):
         raise TooLargeError(f"the body has over {MOST_PARTS} empty parts")
     walk = Walk(keys.span, keys.resource, keys.events, keys.lists, now_ns=now_ns, lateness_ns=lateness_ns)
     try:
@@ -71,6 +71,11 @@ def decode(body: bytes, keys: Keys, *, now_ns: int, lateness_ns: int) -> tuple[S
     except DecodeError as error:
         raise MalformedError(f"the body of {len(body)} bytes is no ExportTraceServiceRequest: {error}") from None
     return walk.batch(), walk.refusals()
+
+
+def has_too_many_empty_parts(body: bytes) -> bool:
+    """Say whether a body is refused for its empty parts, before anything is made of it."""
+    return len(body) > MOST_PARTS and any(body.count(empty) > MOST_PARTS for empty in _EMPTY_PARTS)
 
 
 def _take(walk: Walk, body: bytes) -> None:
@@ -141,12 +146,12 @@ def _read(pairs: Iterable[KeyValue], columns: Mapping[str, Cells], row: int, lis
             if which in _READABLE:
                 cells[row] = getattr(value, which)
             elif which == "array_value" and pair.key in lists:
-                text = _texts(value.array_value)
+                text = text_of_array(value.array_value)
                 if text is not None:
                     cells[row] = text
 
 
-def _texts(array: ArrayValue) -> str | None:
+def text_of_array(array: ArrayValue) -> str | None:
     """Write an array as JSON; None when an element is no text."""
     values = array.values
     if len(values) > LIST_ELEMENTS or not all(map(_is_text, values)):

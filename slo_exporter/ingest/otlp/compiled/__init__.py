@@ -1,0 +1,27 @@
+"""
+The decoder in machine code: equal to the authority (`..decode`), or it declines.
+
+```
+decoder     a body and the asked-for keys ──▶ SpanBatch and Refusals, or None
+  shapes      which fields the messages have, from the installed descriptors
+  names       the asked-for keys and events as hash tables
+  arrays      what the kernel reads and fills
+  plan        where each key's values go
+  assemble    from filled arrays to columns
+kernel      the three entry points; its import compiles or loads them
+  layers      survey: where resources, scopes and spans stand
+  filling     fill: the walk over them, of which
+    spans       one span
+    sink        the cells of its attributes
+    values      a key and a value
+  dense       columns: from cells to columns
+  wire, texts what all of them read and compare with
+  jit         how functions become machine code
+```
+Rules of this package:
+
+1. It never guesses: what it does not fully understand it declines.
+2. It accepts nothing that the protobuf library refuses: what nobody asked for is checked all the same.
+3. Every read is bounded by its message, and numba checks every index once more.
+4. Only `kernel` and what it is made of import numba.
+"""
