@@ -3,9 +3,9 @@
 import fcntl
 from pathlib import Path
 
-from slo_exporter.ingest.otlp import code_cache
-from slo_exporter.ingest.otlp.code_cache import CodeCache
-from slo_exporter.ingest.otlp.compiling import Compiled, Compiler
+from slo_exporter.ingest.otlp.native import code_cache
+from slo_exporter.ingest.otlp.native.code_cache import CodeCache
+from slo_exporter.ingest.otlp.native.compiling import Compiled, Compiler
 
 PATIENCE_S = 900
 """A machine that does much else may take so long for the first time."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from slo_exporter.ingest.otlp.code_cache import CodeCache, UnsafeError, place
-from slo_exporter.ingest.otlp.machine_code import Argument, BadCodeError, Code, Entry
+from slo_exporter.ingest.otlp.native.code_cache import CodeCache, UnsafeError, place
+from slo_exporter.ingest.otlp.native.machine_code import Argument, BadCodeError, Code, Entry
 
 CODE = Code(
     entries=(

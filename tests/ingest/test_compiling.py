@@ -15,10 +15,10 @@ import pytest
 import toy_packages
 from toy_packages import DECLINING, ENDLESS, SMALL, TRUSTING
 
-from slo_exporter.ingest.otlp.code_cache import CodeCache
-from slo_exporter.ingest.otlp.compiling import Compiled, Compiler, CompilingError
-from slo_exporter.ingest.otlp.linking import KernelError
-from slo_exporter.ingest.otlp.trial import TrialError, attempt
+from slo_exporter.ingest.otlp.native.code_cache import CodeCache
+from slo_exporter.ingest.otlp.native.compiling import Compiled, Compiler, CompilingError
+from slo_exporter.ingest.otlp.native.linking import KernelError
+from slo_exporter.ingest.otlp.native.trial import TrialError, attempt
 
 SOON_S = 30
 BODY = b"twenty bytes of text"
@@ -202,6 +202,11 @@ def test_without_numba_there_is_no_decoder(packages: Path) -> None:
     assert fails(packages) == "exit code 1: ModuleNotFoundError: No module named 'numba'"
 
 
+def test_a_kernel_without_entry_points_is_told(packages: Path) -> None:
+    """There would be nothing to call."""
+    assert fails(packages, kernel="ENTRIES = ()\n") == "exit code 1: ValueError: the kernel has no entry points"
+
+
 def test_a_child_that_crashes_takes_nobody_along(packages: Path) -> None:
     """Nor one that dies in the machine code of its trial."""
     assert fails(packages, kernel="import os\nos.abort()\n").startswith(f"exit code {-signal.SIGABRT}")
@@ -258,8 +263,8 @@ def test_the_child_ends_with_a_parent_that_is_killed(packages: Path) -> None:
     """Nobody can catch SIGKILL: the child notices the end of its standard input."""
     name = toy_packages.write(packages, "toy", kernel=ENDLESS)
     program = (
-        "from slo_exporter.ingest.otlp.compiling import Compiler\n"
-        "from slo_exporter.ingest.otlp.code_cache import CodeCache\n"
+        "from slo_exporter.ingest.otlp.native.compiling import Compiler\n"
+        "from slo_exporter.ingest.otlp.native.code_cache import CodeCache\n"
         f"Compiler(CodeCache(None), {name!r}).make()\n"
     )
     with subprocess.Popen([sys.executable, "-c", program]) as parent:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from builders import NOON_NS
 
-from slo_exporter.ingest.otlp.compiling import Compiled, CompilingError
 from slo_exporter.ingest.otlp.decode import Keys, decode
 from slo_exporter.ingest.otlp.decoders import AUTHORITY, Decoded, Decoders
 from slo_exporter.ingest.otlp.errors import MalformedError
+from slo_exporter.ingest.otlp.native.compiling import Compiled, CompilingError
 from slo_exporter.ingest.otlp.refusals import Refusals
 from slo_exporter.ingest.otlp.spans import SpanBatch
 

@@ -121,3 +121,38 @@ async def test_a_gzip_that_is_none_fails_alone(span: SpanOf, export_body: BodyOf
             await bad
     assert reader.groups == [1, 1]
     assert receiver.counts.exports == {("grpc", "accepted"): 1, ("http", "accepted"): 1, ("http", "malformed"): 1}
+
+
+async def test_a_lack_of_memory_fails_one_export_and_the_next_is_read(
+    span: SpanOf, export_body: BodyOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it is decompressed too; what it held is let go."""
+
+    def gunzip(*_: object) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(desk, "gunzip", gunzip)
+    sink = RecordingSink()
+    with capture_logs(), receiver_on(sink) as receiver:
+        for size in (100, MIB):
+            with pytest.raises(FailedError):
+                await receiver.receive(bytes(size), "http", gzip_limit=16 * MIB)
+        async with asyncio.timeout(SOON_S):
+            assert await receiver.receive(export_body(span()), "http") == b""
+            assert await receiver.receive(export_body(span(name="x" * MIB)), "http") == b""
+    assert receiver.in_flight.held == 0
+
+
+async def test_a_group_that_cannot_be_read_is_answered_and_the_next_is_read() -> None:
+    """Whatever it was: nobody else works off the lane."""
+
+    class BrokenClock(TickingClock):
+        def now_ns(self) -> int:
+            raise LookupError
+
+    with capture_logs(), receiver_on(RecordingSink(), clock=BrokenClock()) as receiver:
+        for _ in range(2):
+            async with asyncio.timeout(SOON_S):
+                with pytest.raises(FailedError):
+                    await receiver.receive(b"", "grpc")
+    assert receiver.in_flight.held == 0

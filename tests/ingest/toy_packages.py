@@ -22,17 +22,16 @@ BODY = types.NamedTuple((LETTERS, WORDS, types.int64), Body)
 def inner(body, index):
     return body.words[index]
 
-def _total(body, sums, factor, is_whole, offset):
-    total = 0
+@numba.njit((BODY, types.int64[:, ::1], types.float64, types.boolean, types.uint8), nogil=True, boundscheck=True)
+def total(body, sums, factor, is_whole, offset):
+    found = 0
     for index in range(body.size):
-        total += body.letters[index]
-    sums[1, 0] = total
+        found += body.letters[index]
+    sums[1, 0] = found
     sums[0, 1] = inner(body, 1)
-    return total + offset, body.size if is_whole else int(factor)
+    return found + offset, body.size if is_whole else int(factor)
 
-total = numba.njit(
-    (BODY, types.int64[:, ::1], types.float64, types.boolean, types.uint8), cache=True, nogil=True, boundscheck=True
-)(_total)
+ENTRIES = (total,)
 """
 """What the real one has: tuples, arrays with and without gaps, numbers, a function inside."""
 
@@ -74,7 +73,15 @@ DECLINING: Final = (
     "class CompiledDecoder:\n    def __init__(self, _): ...\n    def decode(self, *_, **__): return None\n"
 )
 
-SMALL: Final = "import numba\n\nsame = numba.njit('int64(int64)', cache=True)(lambda number: number)\n"
+SMALL: Final = """
+import numba
+
+@numba.njit("int64(int64)")
+def same(number):
+    return number
+
+ENTRIES = (same,)
+"""
 """A kernel that takes little time to compile."""
 
 ENDLESS: Final = """

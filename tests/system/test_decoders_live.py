@@ -67,7 +67,7 @@ def compilers_of(server: Server) -> set[int]:
     for _ in range(int(PATIENCE_S / 0.05)):
         tasks = Path(f"/proc/{server.process.pid}/task").iterdir()
         pids = {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
-        found = {pid for pid in pids if b"otlp.emitting" in Path(f"/proc/{pid}/cmdline").read_bytes()}
+        found = {pid for pid in pids if b"otlp.native.emitting" in Path(f"/proc/{pid}/cmdline").read_bytes()}
         if found:
             return found
         server.lives_for(0.05)

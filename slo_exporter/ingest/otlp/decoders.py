@@ -13,13 +13,13 @@ from typing import Final, Literal, Protocol
 import structlog
 
 from slo_exporter.clock import SECOND_NS, SystemClock
-from slo_exporter.ingest.otlp import code_cache
-from slo_exporter.ingest.otlp.code_cache import CodeCache
-from slo_exporter.ingest.otlp.compiling import Compiled, Compiler, CompilingError
 from slo_exporter.ingest.otlp.decode import Keys, decode
+from slo_exporter.ingest.otlp.native import code_cache
+from slo_exporter.ingest.otlp.native.code_cache import CodeCache
+from slo_exporter.ingest.otlp.native.compiling import Compiled, Compiler, CompilingError
+from slo_exporter.ingest.otlp.native.trial import CompiledDecoder
 from slo_exporter.ingest.otlp.refusals import Refusals
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.ingest.otlp.trial import CompiledDecoder
 
 Name = Literal["compiled", "protobuf", "json"]
 """A decoder."""

@@ -8,7 +8,8 @@ Rules of this module:
    since it gives up the interpreter at every step and they only hand it to and
    fro: 434 futex calls an export, a fifth of the CPU time.
 3. A large body has another thread: nobody shall wait for the end of it.
-4. A bug of ours that one export brings out fails that alone.
+4. A bug of ours that one export brings out, and a lack of memory, fail that alone.
+   Whatever is raised, the thread goes on: nobody else would take what waits.
 """
 
 import asyncio
@@ -91,7 +92,7 @@ class Answers(Protocol):
         ...
 
 
-_Unpacked = tuple[Client, bytes | ExportError]
+_Unpacked = tuple[Client, bytes | Exception]
 _Read = Sequence[tuple[Client, Reading | Exception]]
 
 
@@ -177,6 +178,8 @@ def _unpacked(arrival: Arrival) -> _Unpacked:
     except ExportError as error:
         error.__context__ = None
         return arrival.client, error.with_traceback(None)
+    except Exception as bug:  # noqa: BLE001 - no input may end the thread
+        return arrival.client, bug
 
 
 class _Lane:
@@ -210,7 +213,10 @@ class _Lane:
 
     def _next(self) -> _Read | None:
         group = self._taken()
-        return self._read(group) if group else None
+        try:
+            return self._read(group) if group else None
+        except Exception as bug:  # noqa: BLE001 - the lane would stay busy for ever
+            return [(arrival.client, bug) for arrival in group]
 
     def _taken(self) -> Sequence[Arrival]:
         with self._lock:

@@ -8,7 +8,7 @@ decoder     a body and the asked-for keys ──▶ SpanBatch and Refusals, or N
   arrays      what the kernel reads and fills
   plan        where each key's values go
   assemble    from filled arrays to columns
-kernel      the three entry points; its import compiles or loads them
+kernel      the three entry points, of which `..native` makes machine code
   layers      survey: where resources, scopes and spans stand
   filling     fill: the walk over them, of which
     spans       one span

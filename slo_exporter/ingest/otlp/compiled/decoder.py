@@ -1,6 +1,5 @@
 """One body through the kernel: what it reads is made here, and what it filled becomes columns."""
 
-import importlib
 from dataclasses import dataclass
 from secrets import randbits
 from typing import Any, Final
@@ -66,15 +65,14 @@ class CompiledDecoder:
     Decodes protobuf bodies as the authority does, or declines; any number of threads may at once.
 
     Args:
-        kernel: the functions of `..kernel`, by their names, that `slo_exporter.ingest.otlp.linking`
-            made of its machine code; None imports numba and compiles them here.
+        kernel: has the functions of `..kernel`, by their names, as `..native.linking` makes them of machine code.
 
     Raises:
         UnknownShapesError: the installed OTLP messages are not those that the kernel knows.
     """
 
-    def __init__(self, kernel: Any = None) -> None:
-        self._kernel = kernel or importlib.import_module("slo_exporter.ingest.otlp.compiled.kernel")
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
         self._shapes = shapes()
         self._asked: dict[Keys, Asked] = {}
 

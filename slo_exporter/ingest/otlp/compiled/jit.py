@@ -1,13 +1,11 @@
 """
 How functions become machine code.
 
-Only entry points have a signature and a place in numba's cache; what they call is
-compiled within them, so that there is little to load at start.
+Only entry points have a signature; what they call is compiled within them, for the
+types that they pass.
 """
 
 from collections.abc import Callable
-from hashlib import blake2b
-from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import numba
@@ -44,26 +42,6 @@ def part(function: _Function) -> _Function:
     return cast("_Function", _njit(inline="always", **_FLAGS)(function))
 
 
-def entry(function: Callable[..., Any], signature: Any) -> Callable[..., Any]:
-    """
-    Load an entry point from numba's cache, or compile it, which takes seconds.
-
-    Its dispatcher would look at the type of every argument at every call; the compiled
-    function itself takes arguments of *signature* only, and nobody else calls it.
-    """
-    compiled = _njit(signature, cache=True, **_FLAGS)(function)
-    [overload] = compiled.overloads.values()
-    return cast("Callable[..., Any]", overload.entry_point)
-
-
-def stamp_of(folder: Path) -> int:
-    """
-    Digest the sources in a folder: above 0.
-
-    The cache looks only at the file of an entry point and at what that closes over. With
-    this in its closure, a change of anything that is compiled within it makes it another one.
-    """
-    digest = blake2b(digest_size=7)
-    for path in sorted(folder.glob("*.py")):
-        digest.update(path.read_bytes())
-    return int.from_bytes(digest.digest(), "big") + 1
+def entry(signature: Any) -> Callable[[_Function], _Function]:
+    """Compile a function at once, for arguments of *signature* and with all that it calls, which takes seconds."""
+    return cast("Callable[[_Function], _Function]", _njit(signature, **_FLAGS))

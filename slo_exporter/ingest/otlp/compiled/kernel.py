@@ -1,11 +1,9 @@
 """
-The entry points; importing this module loads them from numba's cache, or compiles them, which takes seconds.
+The entry points; importing this module compiles them, which takes half a minute: only the child does (`..native`).
 
 They hold no lock of the interpreter, keep nothing, and any number of threads may call them.
 """
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import numba
@@ -13,7 +11,7 @@ import numba
 from slo_exporter.ingest.otlp.compiled.arrays import Dense, Names, Parts, Sink, Wire
 from slo_exporter.ingest.otlp.compiled.dense import densify
 from slo_exporter.ingest.otlp.compiled.filling import take_resources, take_scopes, take_spans
-from slo_exporter.ingest.otlp.compiled.jit import entry, stamp_of
+from slo_exporter.ingest.otlp.compiled.jit import entry
 from slo_exporter.ingest.otlp.compiled.layers import locate
 
 types: Any = numba.types
@@ -50,37 +48,27 @@ _DENSE: Final = types.NamedTuple(
 )
 
 
-def _survey(stamp: int) -> Callable[..., Any]:
-    def survey(wire: Wire, parts: Parts) -> bool:
-        return stamp > 0 and locate(wire, parts)
-
-    return entry(survey, types.boolean(_WIRE, _PARTS))
-
-
-def _fill(stamp: int) -> Callable[..., Any]:
-    def fill(wire: Wire, names: Names, parts: Parts, sink: Sink) -> bool:
-        return (
-            stamp > 0
-            and take_resources(wire, names, parts, sink)
-            and take_scopes(wire, parts, sink)
-            and take_spans(wire, names, parts, sink)
-        )
-
-    return entry(fill, types.boolean(_WIRE, _NAMES, _PARTS, _SINK))
+@entry(types.boolean(_WIRE, _PARTS))
+def survey(wire: Wire, parts: Parts) -> bool:
+    """Count the resources, scopes and spans of a body, and find those for which there is room; False: declined."""
+    return locate(wire, parts)
 
 
-def _columns(stamp: int) -> Callable[..., Any]:
-    def columns(wire: Wire, sink: Sink, dense: Dense) -> bool:
-        return stamp > 0 and densify(wire, sink, dense)
+@entry(types.boolean(_WIRE, _NAMES, _PARTS, _SINK))
+def fill(wire: Wire, names: Names, parts: Parts, sink: Sink) -> bool:
+    """Walk the parts of a body; False: declined."""
+    return (
+        take_resources(wire, names, parts, sink)
+        and take_scopes(wire, parts, sink)
+        and take_spans(wire, names, parts, sink)
+    )
 
-    return entry(columns, types.boolean(_WIRE, _SINK, _DENSE))
+
+@entry(types.boolean(_WIRE, _SINK, _DENSE))
+def columns(wire: Wire, sink: Sink, dense: Dense) -> bool:
+    """From what the walk found to columns; False: declined."""
+    return densify(wire, sink, dense)
 
 
-_STAMP: Final = stamp_of(Path(__file__).parent)
-
-survey: Final = _survey(_STAMP)
-"""Count the resources, scopes and spans of a body, and find those for which there is room; False: declined."""
-fill: Final = _fill(_STAMP)
-"""Walk the parts of a body; False: declined."""
-columns: Final = _columns(_STAMP)
-"""From what the walk found to columns; False: declined."""
+ENTRIES: Final = (survey, fill, columns)
+"""What may be called from outside, by these names."""

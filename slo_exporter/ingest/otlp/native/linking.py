@@ -20,8 +20,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from slo_exporter.ingest.otlp import unboxing
-from slo_exporter.ingest.otlp.machine_code import Argument, BadCodeError, Code, Entry
+from slo_exporter.ingest.otlp.native import unboxing
+from slo_exporter.ingest.otlp.native.machine_code import Argument, BadCodeError, Code, Entry
 
 _LIBRARY: Final = "libllvmlite.so"
 _POINTER: Final = ctypes.c_void_p

@@ -19,13 +19,13 @@ from threading import Lock
 from typing import Final, cast
 
 import slo_exporter
-from slo_exporter.ingest.otlp import linking
-from slo_exporter.ingest.otlp.code_cache import CodeCache, UnsafeError
-from slo_exporter.ingest.otlp.machine_code import BadCodeError, Code
-from slo_exporter.ingest.otlp.trial import CompiledDecoder
+from slo_exporter.ingest.otlp.native import linking
+from slo_exporter.ingest.otlp.native.code_cache import CodeCache, UnsafeError
+from slo_exporter.ingest.otlp.native.machine_code import BadCodeError, Code
+from slo_exporter.ingest.otlp.native.trial import CompiledDecoder
 
 PACKAGE: Final = "slo_exporter.ingest.otlp.compiled"
-_CHILD: Final = (sys.executable, "-P", "-m", "slo_exporter.ingest.otlp.emitting")
+_CHILD: Final = (sys.executable, "-P", "-m", "slo_exporter.ingest.otlp.native.emitting")
 """``-P``: what lies in the working directory is no module of ours."""
 _HOME: Final = str(Path(slo_exporter.__file__).parents[1])
 _PATIENCE_S: Final = 300.0
@@ -54,8 +54,8 @@ class Compiler:
 
     Args:
         cache: where machine code is kept.
-        package: has ``kernel``, compiled by numba, and ``decoder`` with `CompiledDecoder`, which
-            takes the functions of the kernel by their names.
+        package: has ``kernel``, whose ``ENTRIES`` numba compiled, and ``decoder`` with
+            `CompiledDecoder`, which takes those functions by their names.
         patience_s: for the child.
     """
 
@@ -109,8 +109,9 @@ class Compiler:
         spec = importlib.util.find_spec(f"{self._package}.kernel")
         if spec is None or spec.origin is None:
             raise ModuleNotFoundError(f"No module named '{self._package}.kernel'")
-        for source in sorted(Path(spec.origin).parent.glob("*.py")):
-            key.update(source.read_bytes())
+        for folder in (Path(spec.origin).parent, Path(__file__).parent):
+            for source in sorted(folder.glob("*.py")):
+                key.update(source.read_bytes())
         return key.hexdigest()
 
     def _compile(self) -> bytes:

@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from slo_exporter.ingest.otlp.machine_code import Argument, Entry
+from slo_exporter.ingest.otlp.native.machine_code import Argument, Entry
 
 NDARRAY: Final = "slo_exporter.ndarray"
 """Symbol of the type of arrays."""

@@ -1,5 +1,5 @@
 """
-The child that compiles: ``python -m slo_exporter.ingest.otlp.emitting PACKAGE``.
+The child that compiles: ``python -m slo_exporter.ingest.otlp.native.emitting PACKAGE``.
 
 It compiles ``PACKAGE.kernel`` with numba, tries what came out with
 ``PACKAGE.decoder``, and writes it to its standard output. It ends when its standard
@@ -13,11 +13,11 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from slo_exporter.ingest.otlp import linking, unboxing
-from slo_exporter.ingest.otlp.lowering import entries_of
-from slo_exporter.ingest.otlp.machine_code import Argument, Code, Entry
-from slo_exporter.ingest.otlp.trial import attempt
-from slo_exporter.ingest.otlp.unboxing import ALIGNED, C_CONTIGUOUS, WRITEABLE
+from slo_exporter.ingest.otlp.native import linking, unboxing
+from slo_exporter.ingest.otlp.native.lowering import entries_of
+from slo_exporter.ingest.otlp.native.machine_code import Argument, Code, Entry
+from slo_exporter.ingest.otlp.native.trial import attempt
+from slo_exporter.ingest.otlp.native.unboxing import ALIGNED, C_CONTIGUOUS, WRITEABLE
 
 _EXIT_FAULT: Final = 1
 _EXIT_USAGE: Final = 2
@@ -61,7 +61,7 @@ def emit(compiled: Mapping[str, Any]) -> Code:
         ValueError: there is none, or one needs numba's own run time.
     """
     if not compiled:
-        raise ValueError("the kernel has no public compiled function")
+        raise ValueError("the kernel has no entry points")
     llvm = importlib.import_module("llvmlite.binding")
     machine = linking.target_machine()
     entries, functions, modules = [], [], []
