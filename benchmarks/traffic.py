@@ -110,7 +110,7 @@ def _sglang_request(scope: ScopeSpans, identity: int) -> None:
             end_time_unix_nano=end - int((4000 - end_ms) * 1e6),
         )
 
-    root = add(1, 0, f" Req {identity:016x}", 0, 4000)
+    root = add(1, 0, f" Req {identity >> 32:08x}", 0, 4000)
     for key, seconds in (("time_to_first_token", 0.06), ("e2e", 4.0), ("time_in_model_decode", 3.94)):
         root.attributes.add(key=f"gen_ai.latency.{key}").value.double_value = seconds
     for key, count in (("prompt", 256), ("completion", STEPS), ("cached", 64)):

@@ -18,6 +18,8 @@ from slo_exporter.web.metrics.requests import RequestMetrics, RequestSnapshot
 
 _ASIDE: Final = 1 << 13
 """Records put aside at most: some 2 MiB, and a few ms of work. Many at once cost little more than one."""
+_A_COMMIT: Final = 1 << 5
+"""A commit takes as much memory as so many records, however few it has."""
 
 
 @dataclass(slots=True)
@@ -29,7 +31,7 @@ class _Aside:
     rows: int = 0
 
     def add(self, requests: RequestBatch, parts: StageTimes) -> None:
-        self.rows += len(requests) + len(parts)
+        self.rows += max(len(requests) + len(parts), _A_COMMIT)
         self.requests.append(replace(requests, attributes={}))
         self.parts.append(parts)
 
@@ -52,7 +54,11 @@ class Hearing:
 
     def add(self, requests: RequestBatch, parts: StageTimes) -> None:
         """Take note of the requests of one commit, and of stages whose request came in another export."""
+        if not len(requests) and not len(parts):
+            return  # of spans that are no requests, for ever, nobody may ask
         with self._lock:
+            # How long an engine has been heard begins with its first commit, whoever asks, and when.
+            self._sight.add(requests)
             self._aside.add(requests, parts)
             if self._aside.rows >= _ASIDE:
                 self._settle()
@@ -66,7 +72,6 @@ class Hearing:
     def is_blind(self, service: str, now_ns: int) -> bool:
         """Its failures cannot be seen."""
         with self._lock:
-            self._settle()
             return self._sight.is_blind(service, now_ns)
 
     def knows(self, service: str) -> bool:
@@ -89,4 +94,3 @@ class Hearing:
         requests, parts = concat(aside.requests), concat_stages(aside.parts)
         self._metrics.add(requests, parts)
         self._book.add(requests, parts)
-        self._sight.add(requests)

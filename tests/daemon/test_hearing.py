@@ -13,7 +13,7 @@ from slo_exporter.daemon.committer import Committer
 from slo_exporter.daemon.hearing import Hearing
 from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.insight.figures import Question
-from slo_exporter.sli.records import NO_STAGE_TIMES, StageTimes, texts_of
+from slo_exporter.sli.records import NO_STAGE_TIMES, Layer, StageTimes, texts_of
 from slo_exporter.slo.definition import Slo
 
 SOON_NS = NOON_NS - 10**9
@@ -56,6 +56,27 @@ def test_many_records_are_taken_in_without_a_reader() -> None:
         hearing.add(requests, NO_STAGE_TIMES)
         assert hearing._aside.rows < 8192
     assert sum(hearing.snapshot().series[0].outcomes) == 51_200
+
+
+def test_commits_of_few_records_are_taken_in_without_a_reader() -> None:
+    """They take memory as well, whatever they hold; of those without a record nothing is put aside."""
+    hearing = Hearing(NOON_NS - 3600 * 10**9)
+    one = batch([Request(end_ns=SOON_NS)])
+    for _ in range(1000):
+        hearing.add(one, NO_STAGE_TIMES)
+        hearing.add(one.take(slice(0)), NO_STAGE_TIMES)
+        assert len(hearing._aside.requests) < 256
+    assert sum(hearing.snapshot().series[0].outcomes) == 1000
+
+
+def test_who_is_blind_depends_on_no_reader() -> None:
+    """An engine that spoke for over a minute is alone, also where nobody asked meanwhile."""
+    hearing = Hearing(NOON_NS - 3600 * 10**9, silent={"vllm"})
+    for ended_ns in (NOON_NS - 90 * 10**9, NOON_NS):
+        requests = batch([Request(end_ns=ended_ns)])
+        engine = np.full(1, Layer.ENGINE, dtype=np.uint8)
+        hearing.add(replace(requests, layer=engine, framework=texts_of(["vllm"])), NO_STAGE_TIMES)
+    assert hearing.is_blind("chat", NOON_NS)
 
 
 def test_metrics_and_breakdown_hear_the_same() -> None:

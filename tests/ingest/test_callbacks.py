@@ -55,6 +55,19 @@ def test_a_loop_that_is_gone_keeps_no_other_from_its_calls(loops: tuple[Counting
     assert made == [2]
 
 
+def test_a_call_with_a_bug_keeps_no_other_from_being_made(loops: tuple[CountingLoop, CountingLoop]) -> None:
+    """The loop is told."""
+    loop, other = loops
+    other.close()
+    made: list[int] = []
+    told: list[object] = []
+    loop.set_exception_handler(lambda _, context: told.append(type(context["exception"])))
+    call_back([(loop, lambda: {}["missing"]), (loop, lambda: made.append(1))])
+    run_once(loop)
+    assert made == [1]
+    assert told == [KeyError]
+
+
 def test_no_calls_wake_nobody(loops: tuple[CountingLoop, CountingLoop]) -> None:
     """An empty group is no reason to wake anybody."""
     call_back(())

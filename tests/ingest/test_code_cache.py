@@ -104,6 +104,20 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
         cache.read("pipe")
 
 
+def test_a_folder_that_is_a_link_is_no_folder(tmp_path: Path) -> None:
+    """Whoever made the link would choose where we write, and whose mode we change."""
+    (tmp_path / "theirs").mkdir(mode=0o755)
+    (tmp_path / "code").symlink_to("theirs")
+    CodeCache(tmp_path / "theirs").write("one", b"code")
+    (tmp_path / "theirs").chmod(0o755)
+    cache = CodeCache(tmp_path / "code")
+
+    assert cache.read("one") is None
+    with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+        cache.write("two", b"code")
+    assert stat.S_IMODE((tmp_path / "theirs").stat().st_mode) == 0o755
+
+
 def test_the_oldest_code_is_forgotten(tmp_path: Path) -> None:
     """Hosts that share a home have one each; those of versions before go."""
     cache = CodeCache(tmp_path)

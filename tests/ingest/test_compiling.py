@@ -124,6 +124,19 @@ def test_damaged_code_is_compiled_anew(toy: tuple[Compiled, Path]) -> None:
     assert len(kept.read_bytes()) == len(whole)
 
 
+def test_a_link_in_the_place_of_code_is_replaced(toy: tuple[Compiled, Path]) -> None:
+    """It is not followed, and keeps nobody from the compiled decoder."""
+    _, cache = toy
+    (kept,) = cache.iterdir()
+    kept.rename(cache.parent / "elsewhere")
+    kept.symlink_to(cache.parent / "elsewhere")
+
+    made = Compiler(CodeCache(cache), "toy").make()
+
+    assert (made.origin, made.not_kept) == ("compiled", "")
+    assert not kept.is_symlink()
+
+
 @pytest.mark.parametrize(
     "sums",
     [

@@ -10,6 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from receiving import MIB, READER, SOON_S, RecordingSink, receiver_on
 from structlog.testing import capture_logs
 
+from slo_exporter.ingest.otlp import desk
 from slo_exporter.ingest.otlp.errors import ExportError, FailedError, MalformedError
 from slo_exporter.ingest.otlp.reader import Body, Reading, Turn
 
@@ -123,36 +124,46 @@ async def test_a_gzip_that_is_none_fails_alone(span: SpanOf, export_body: BodyOf
     assert receiver.counts.exports == {("grpc", "accepted"): 1, ("http", "accepted"): 1, ("http", "malformed"): 1}
 
 
-async def test_a_lack_of_memory_fails_one_export_and_the_next_is_read(
-    span: SpanOf, export_body: BodyOf, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("where", ["gunzip", "Body"])
+@pytest.mark.parametrize("size", [100, MIB])
+async def test_what_runs_out_of_memory_is_answered_and_the_next_export_is_read(
+    monkeypatch: pytest.MonkeyPatch, where: str, size: int
 ) -> None:
-    """While it is decompressed too; what it held is let go."""
+    """Wherever it does: nobody else would take what waits, and what the export held is let go."""
 
-    def gunzip(*_: object) -> bytes:
+    def without_memory(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(desk, "gunzip", gunzip)
-    sink = RecordingSink()
-    with capture_logs(), receiver_on(sink) as receiver:
-        for size in (100, MIB):
-            with pytest.raises(FailedError):
-                await receiver.receive(bytes(size), "http", gzip_limit=16 * MIB)
+    with capture_logs(), receiver_on(RecordingSink()) as receiver:
         async with asyncio.timeout(SOON_S):
-            assert await receiver.receive(export_body(span()), "http") == b""
-            assert await receiver.receive(export_body(span(name="x" * MIB)), "http") == b""
-    assert receiver.in_flight.held == 0
-
-
-async def test_a_group_that_cannot_be_read_is_answered_and_the_next_is_read() -> None:
-    """Whatever it was: nobody else works off the lane."""
-
-    class BrokenClock(TickingClock):
-        def now_ns(self) -> int:
-            raise LookupError
-
-    with capture_logs(), receiver_on(RecordingSink(), clock=BrokenClock()) as receiver:
-        for _ in range(2):
-            async with asyncio.timeout(SOON_S):
+            with monkeypatch.context() as short:
+                short.setattr(desk, where, without_memory)
                 with pytest.raises(FailedError):
-                    await receiver.receive(b"", "grpc")
+                    await receiver.receive(bytes(size), "http", gzip_limit=16 * MIB if where == "gunzip" else None)
+            with pytest.raises(MalformedError):
+                await receiver.receive(bytes(size), "http")
     assert receiver.in_flight.held == 0
+
+
+async def test_a_lack_of_memory_while_decompressing_fails_one_export_alone(
+    span: SpanOf, export_body: BodyOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its company is kept."""
+    decompress = desk.gunzip
+
+    def short_of_memory(body: bytes, limit: int, grow: Callable[[int], None]) -> bytes:
+        if body == b"large":
+            raise MemoryError
+        return decompress(body, limit, grow)
+
+    monkeypatch.setattr(desk, "gunzip", short_of_memory)
+    reader, bodies = GroupReader(), [b"large", gzip.compress(export_body(span()))]
+    with capture_logs(), receiver_on(RecordingSink(), reader=reader) as receiver:
+        first = asyncio.create_task(receiver.receive(b"", "grpc"))
+        await reader.entered()
+        sending = [asyncio.create_task(receiver.receive(body, "http", gzip_limit=MIB)) for body in bodies]
+        await asyncio.sleep(0)
+        reader.go_on.set()
+        async with asyncio.timeout(SOON_S):
+            answers = await asyncio.gather(first, *sending, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [bytes, FailedError, bytes]

@@ -44,6 +44,21 @@ def test_every_number_that_is_here_is_found(name: str) -> None:
     assert all(value is not None and value >= 0 for _, value in found)
 
 
+def test_a_stream_holds_the_requests_that_it_is_said_to() -> None:
+    """Of the engine: an HTTP span beside one is shadowed. A stream that nobody recognises would be quick to read."""
+    script = (
+        "import time\nfrom traffic import STREAMS, Template\nfrom slo_exporter.sli.records import Layer\n"
+        "from slo_exporter.ingest.otlp.conventions.records import Declared\n"
+        "from slo_exporter.ingest.otlp.reader import Reader\nreader = Reader(Declared(), lateness_ns=600 * 10**9)\n"
+        "for name, stream in STREAMS.items():\n"
+        "  body = Template(stream.export_of).stamped(7)\n"
+        "  read = reader.read(body, time.time_ns(), 'json' if name == 'json' else 'protobuf').export.requests\n"
+        "  print(name, int((read.layer == Layer.ENGINE).sum()) - stream.requests)"
+    )
+
+    assert run("-c", script).split() == ["vllm", "0", "sglang", "0", "asgi", "0", "json", "0"]
+
+
 def test_a_peer_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """No Prometheus is no failure."""
     monkeypatch.setenv("PATH", "")

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 Call = Callable[[], object]
-"""It raises nothing."""
+"""It should raise nothing; if it does, the loop's handler of exceptions hears of it."""
 
 
 def call_back(calls: Iterable[tuple[asyncio.AbstractEventLoop, Call]]) -> None:
@@ -16,9 +16,12 @@ def call_back(calls: Iterable[tuple[asyncio.AbstractEventLoop, Call]]) -> None:
         by_loop[loop].append(call)
     for loop, own in by_loop.items():
         with contextlib.suppress(RuntimeError):  # the loop is gone, and the clients with it
-            loop.call_soon_threadsafe(_make, own)
+            loop.call_soon_threadsafe(_make, loop, own)
 
 
-def _make(calls: Iterable[Call]) -> None:
+def _make(loop: asyncio.AbstractEventLoop, calls: Iterable[Call]) -> None:
     for call in calls:
-        call()
+        try:
+            call()
+        except Exception as bug:  # noqa: BLE001 - it shall cost no other client its answer
+            loop.call_exception_handler({"message": f"{call} raised an exception", "exception": bug})

@@ -61,6 +61,7 @@ class CodeCache:
         Give what was kept under *name*; None where nothing was.
 
         Raises:
+            OSError: what stands there is a link, or cannot be read.
             UnsafeError: somebody else could have written it.
         """
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError), self._opened() as folder:
@@ -98,7 +99,7 @@ class CodeCache:
         """Open the folder: what is done inside it is done in the one that was looked at."""
         if self.folder is None:
             raise FileNotFoundError
-        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             if make_private:  # Kubernetes lets the group write, where a volume has another owner
                 with contextlib.suppress(PermissionError):

@@ -29,7 +29,7 @@ _CHILD: Final = (sys.executable, "-P", "-m", "slo_exporter.ingest.otlp.native.em
 """``-P``: what lies in the working directory is no module of ours."""
 _HOME: Final = str(Path(slo_exporter.__file__).parents[1])
 _PATIENCE_S: Final = 300.0
-_MAKERS: Final = ("numba", "llvmlite", "numpy", "slo-exporter")
+_MAKERS: Final = ("numba", "llvmlite", "numpy")
 _LONGEST_REASON: Final = 300
 
 
@@ -87,7 +87,7 @@ class Compiler:
                 self._child.kill()
 
     def _make(self, key: str) -> Compiled:
-        with contextlib.suppress(BadCodeError, UnsafeError):
+        with contextlib.suppress(BadCodeError, UnsafeError, OSError):
             packed = self._cache.read(key)
             if packed is not None:
                 return Compiled(decoder=self._linked(packed), origin="kept")
