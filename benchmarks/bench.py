@@ -26,6 +26,7 @@ import memory
 import peers
 import restart
 import scrape
+import stages
 from rows import Row, keep, missing, table
 
 Measure = Callable[[int], Sequence[Row]]
@@ -33,6 +34,7 @@ Measure = Callable[[int], Sequence[Row]]
 
 FULL: dict[str, Measure] = {
     "ingest": lambda runs: ingest.measure(160, runs),
+    "stages": lambda runs: stages.measure(rounds=5 * runs),
     "latency": lambda _: latency.measure(),
     "conventions": lambda runs: conventions.measure(7 * runs),
     "evaluation": lambda runs: evaluation.measure(rounds=3 * runs),
@@ -45,6 +47,7 @@ FULL: dict[str, Measure] = {
 }
 QUICK: dict[str, Measure] = {
     "ingest": lambda _: ingest.measure(48, 1, [ingest.Case("grpc"), ingest.Case("http"), ingest.Case("http-json")]),
+    "stages": lambda _: stages.measure(rounds=3),
     "latency": lambda _: latency.measure((5_000, 25_000), (512,), 3),
     "conventions": lambda _: conventions.measure(5),
     "evaluation": lambda _: evaluation.measure((1, 50, 500), (1000,), 3, 200),

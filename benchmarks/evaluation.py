@@ -152,10 +152,10 @@ def loop_lag(slos: int, scrapes: int) -> Iterator[Row]:
         idle = _probed(server.api, lambda: time.sleep(1.0))
         took: list[float] = []
         lags = _probed(server.api, lambda: took.extend(_scraped(server.api) for _ in range(scrapes)))
-    for what, found in (("no", idle), ("a", lags)):
+    for who, found in (("nobody", idle), ("somebody", lags)):
         yield Row(
             bench="evaluation",
-            name=f"{slos:,} SLOs: most that the event loop is blocked during {what} scrape",
+            name=f"{slos:,} SLOs: most that the event loop is blocked while {who} scrapes",
             value=max(found),
             unit="ms",
             parameters={"p50": share(found, 0.5), "p99": share(found, 0.99), "probes": len(found)},

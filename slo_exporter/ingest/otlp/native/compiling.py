@@ -10,6 +10,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -18,11 +19,15 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, cast
 
+import structlog
+
 import slo_exporter
 from slo_exporter.ingest.otlp.native import linking
 from slo_exporter.ingest.otlp.native.code_cache import CodeCache, UnsafeError
 from slo_exporter.ingest.otlp.native.machine_code import BadCodeError, Code
 from slo_exporter.ingest.otlp.native.trial import CompiledDecoder
+
+_log = structlog.get_logger(__name__)
 
 PACKAGE: Final = "slo_exporter.ingest.otlp.compiled"
 _CHILD: Final = (sys.executable, "-P", "-m", "slo_exporter.ingest.otlp.native.emitting")
@@ -91,6 +96,7 @@ class Compiler:
             packed = self._cache.read(key)
             if packed is not None:
                 return Compiled(decoder=self._linked(packed), origin="kept")
+        _log.info("decoder_compiling", hint="some 40 s of CPU, once; the protobuf library decodes meanwhile")
         packed = self._compile()
         try:
             decoder = self._linked(packed)
@@ -165,5 +171,8 @@ class Compiler:
 
 def _reason(code: int, said: bytes) -> str:
     """Say why the child ended: its last words, else how."""
+    if code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        return f"the compiler was killed by {name}" + ("; was memory short?" if name == "SIGKILL" else "")
     lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
     return f"exit code {code}: {lines[-1].strip()[:_LONGEST_REASON]}" if lines else f"exit code {code}"
