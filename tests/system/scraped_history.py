@@ -27,11 +27,10 @@ from slo_exporter.daemon.committer import Ages, Committer
 from slo_exporter.daemon.definitions import Definitions
 from slo_exporter.daemon.editor import Editor
 from slo_exporter.daemon.inbox import Inbox
-from slo_exporter.sli.counting import EXCLUDED, GOOD, TOTAL
 from slo_exporter.sli.records import Outcome
-from slo_exporter.slo.budget import Counts
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.report import BudgetReport
+from slo_exporter.slo.snapshot import Standing, standing
 from slo_exporter.store.database import database_of
 from slo_exporter.store.store import Store
 from slo_exporter.web.api.app import create
@@ -109,18 +108,12 @@ class _Board(LedgerBoard):
         self.said: dict[int, Mapping[str, BudgetReport]] = {}
         self.committer: Committer
 
-    def reports(self, now_ns: int) -> Sequence[BudgetReport]:
-        """Report on every SLO."""
-        reports = self.committer.reports(now_ns)
-        self.said[now_ns // SECOND_NS] = {one.slo.name: one for one in reports}
-        return reports
-
-    def totals(self) -> Sequence[tuple[Slo, Counts]]:
-        """Lifetime events of every SLO."""
-        assert self.committer.loaded is not None
-        ledger = self.committer.loaded.ledger
-        rows = ledger.totals.tolist()
-        return [(slo, Counts(row[GOOD], row[TOTAL], row[EXCLUDED])) for slo, row in zip(ledger.slos, rows, strict=True)]
+    def standing(self, now_ns: int) -> Standing:
+        """Say where every SLO stands, and keep what a report says of each."""
+        self.said[now_ns // SECOND_NS] = {one.slo.name: one for one in self.committer.reports(now_ns)}
+        snapshot = self.committer.snapshot(now_ns)
+        assert snapshot is not None
+        return standing(snapshot)
 
 
 class History:
