@@ -19,7 +19,8 @@ from rows import Row, table
 from slo_exporter.insight.breakdown import breakdown
 from slo_exporter.insight.figures import Dimension, Question
 from slo_exporter.insight.stages import StageBook
-from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch, Texts, missing_texts, texts_of
+from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch
+from slo_exporter.sli.texts import Texts, missing_texts, texts_of
 
 ROWS = 512
 HOUR_S = 3600

@@ -12,8 +12,9 @@ from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.sli import condition
 from slo_exporter.sli.admission import Role
 from slo_exporter.sli.indicator import Indicator, Selector
-from slo_exporter.sli.records import Layer, Outcome, RequestBatch, StageTimes, Texts, missing_texts, texts_of
+from slo_exporter.sli.records import Layer, Outcome, RequestBatch, StageTimes
 from slo_exporter.sli.seen import mix
+from slo_exporter.sli.texts import Texts, missing_texts, texts_of
 from slo_exporter.slo.definition import Slo
 from slo_exporter.slo.windows import Window, duration_ns
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from slo_exporter.sli import condition
 from slo_exporter.sli.indicator import DEFAULT_RULES, Empty, Indicator, Rule, Selector
-from slo_exporter.sli.records import FIELDS, MISSING, Outcome, RequestBatch, View, missing_texts, texts_of
+from slo_exporter.sli.records import FIELDS, MISSING, Outcome, RequestBatch, View
 from slo_exporter.sli.slicing import SlicePlan, width_of
+from slo_exporter.sli.texts import missing_texts, texts_of
 from slo_exporter.sli.verdict import Judge
 
 S = 10**9

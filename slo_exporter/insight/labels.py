@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slo_exporter.sli.distinct import distinct
-from slo_exporter.sli.records import Ints, Texts, View
+from slo_exporter.sli.records import Ints, View
+from slo_exporter.sli.texts import Texts
 
 LONGEST_LABEL: Final = 128
 """Most characters of a label text; the rest is cut."""

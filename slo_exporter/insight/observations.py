@@ -26,7 +26,8 @@ from slo_exporter.insight.histogram import buckets_of
 from slo_exporter.insight.labels import LabelSets
 from slo_exporter.insight.steps import Steps
 from slo_exporter.sli.distinct import distinct
-from slo_exporter.sli.records import Ints, Mask, RequestBatch, Rows, StageTimes, missing_texts
+from slo_exporter.sli.records import Ints, Mask, RequestBatch, Rows, StageTimes
+from slo_exporter.sli.texts import missing_texts
 
 
 class Measure(IntEnum):

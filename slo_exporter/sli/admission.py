@@ -16,18 +16,9 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from slo_exporter.sli.halves import Halves
-from slo_exporter.sli.records import (
-    LONGEST_SERVICE,
-    Layer,
-    Mask,
-    Outcome,
-    RequestBatch,
-    Texts,
-    View,
-    Words,
-    concat,
-)
+from slo_exporter.sli.records import LONGEST_SERVICE, Layer, Mask, Outcome, RequestBatch, View, Words, concat
 from slo_exporter.sli.seen import Seen, mix
+from slo_exporter.sli.texts import Texts
 
 MOST_ROLES: Final = 10_000
 """Roles of services remembered: names come from the wire and are kept for ever."""

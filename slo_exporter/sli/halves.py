@@ -15,17 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from slo_exporter.sli.records import (
-    LONGEST_SERVICE,
-    MISSING,
-    UNKNOWN_SERVICE,
-    Ints,
-    Layer,
-    Mask,
-    RequestBatch,
-    Texts,
-    Words,
-)
+from slo_exporter.sli.records import LONGEST_SERVICE, MISSING, UNKNOWN_SERVICE, Ints, Layer, Mask, RequestBatch, Words
+from slo_exporter.sli.texts import Texts
 
 _MOST: Final = 10_000
 """Halves remembered: the other one follows within seconds. As many services, by name."""

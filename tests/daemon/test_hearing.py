@@ -13,7 +13,8 @@ from slo_exporter.daemon.committer import Committer
 from slo_exporter.daemon.hearing import Hearing
 from slo_exporter.ingest.otlp.export import Export
 from slo_exporter.insight.figures import Question
-from slo_exporter.sli.records import NO_STAGE_TIMES, Layer, StageTimes, texts_of
+from slo_exporter.sli.records import NO_STAGE_TIMES, Layer, StageTimes
+from slo_exporter.sli.texts import texts_of
 from slo_exporter.slo.definition import Slo
 
 SOON_NS = NOON_NS - 10**9

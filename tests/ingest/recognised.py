@@ -17,7 +17,8 @@ from slo_exporter.ingest.otlp.documents import documents_of
 from slo_exporter.ingest.otlp.groups import together
 from slo_exporter.ingest.otlp.recognition import Recognised, Recognition
 from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch, ValueKind
-from slo_exporter.sli.records import FIELDS, RequestBatch, StageTimes, Texts, texts_of
+from slo_exporter.sli.records import FIELDS, RequestBatch, StageTimes
+from slo_exporter.sli.texts import Texts, texts_of
 
 CASES = Path(__file__).parent / "cases"
 Exports = Sequence[tuple[SpanBatch, int]]

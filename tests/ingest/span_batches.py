@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from slo_exporter.ingest.otlp.refusals import Refusals
 from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch
-from slo_exporter.sli.records import Texts
+from slo_exporter.sli.texts import Texts
 
 Decoded = tuple[SpanBatch, Refusals]
 """What a decoder gives."""

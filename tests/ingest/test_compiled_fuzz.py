@@ -19,7 +19,7 @@ from span_batches import Decoded
 from slo_exporter.ingest.otlp.decode import Keys, decode
 from slo_exporter.ingest.otlp.errors import MalformedError, TooLargeError
 from slo_exporter.ingest.otlp.spans import Attribute
-from slo_exporter.sli.records import Texts
+from slo_exporter.sli.texts import Texts
 
 pytestmark = pytest.mark.timeout(1200)  # the first test may wait for the compiler
 

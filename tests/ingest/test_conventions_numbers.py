@@ -21,7 +21,8 @@ from slo_exporter.ingest.otlp.conventions.numbers import (
     nanoseconds_of_texts,
 )
 from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch, ValueKind
-from slo_exporter.sli.records import MISSING, missing_texts, texts_of
+from slo_exporter.sli.records import MISSING
+from slo_exporter.sli.texts import missing_texts, texts_of
 
 DERIVING = Convention(
     framework="test",

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from slo_exporter.ingest.otlp.conventions.numbers import LONGEST_NS
 from slo_exporter.ingest.otlp.conventions.parts import requests_above, time_in_parts
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.records import MISSING, missing_texts
+from slo_exporter.sli.records import MISSING
+from slo_exporter.sli.texts import missing_texts
 
 PARENTS = range(1, 4)
 INTERVALS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20), st.integers(0, 20)), max_size=12)

@@ -11,7 +11,8 @@ from receiving import READER
 
 from slo_exporter.ingest.otlp.roles import roles_of
 from slo_exporter.sli.admission import Admission, Role
-from slo_exporter.sli.records import LONGEST_SERVICE, Outcome, View, texts_of
+from slo_exporter.sli.records import LONGEST_SERVICE, Outcome, View
+from slo_exporter.sli.texts import texts_of
 
 RAY, VLLM, OTEL = "ray.serve._private.tracing_utils", "vllm.tracing.otel", "opentelemetry.instrumentation.fastapi"
 POST: Mapping[str, Any] = {"http.method": "POST", "http.status_code": 200, "http.route": "/v1/chat/completions"}

@@ -8,7 +8,8 @@ import numpy as np
 from slo_exporter.insight.breakdown import breakdown
 from slo_exporter.insight.figures import Breakdown, Question
 from slo_exporter.insight.stages import StageBook
-from slo_exporter.sli.records import FIELDS, MISSING, NO_STAGE_TIMES, RequestBatch, StageTimes, View, texts_of
+from slo_exporter.sli.records import FIELDS, MISSING, NO_STAGE_TIMES, RequestBatch, StageTimes, View
+from slo_exporter.sli.texts import texts_of
 
 MS = 10**6
 SECOND_NS = 10**9

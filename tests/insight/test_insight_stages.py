@@ -12,7 +12,8 @@ from requests_of import EXAMPLE, NOON_NS, SECOND_NS, asked, batch_of, book_of
 from slo_exporter.insight.figures import Dimension
 from slo_exporter.insight.labels import OTHER
 from slo_exporter.insight.stages import MOST_BYTES, StageBook
-from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch, Texts
+from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch
+from slo_exporter.sli.texts import Texts
 
 DAY_NS = 86_400 * SECOND_NS
 MINUTE_NS = 60 * SECOND_NS

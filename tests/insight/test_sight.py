@@ -5,7 +5,8 @@ from dataclasses import replace
 from builders import NOON_NS, Request, batch
 
 from slo_exporter.insight.sight import Sight
-from slo_exporter.sli.records import Layer, RequestBatch, texts_of
+from slo_exporter.sli.records import Layer, RequestBatch
+from slo_exporter.sli.texts import texts_of
 
 SECOND = 10**9
 HOUR = 3600 * SECOND

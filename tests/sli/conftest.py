@@ -3,7 +3,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pytest
 
-from slo_exporter.sli.records import FIELDS, MISSING, Layer, Outcome, RequestBatch, View, texts_of
+from slo_exporter.sli.records import FIELDS, MISSING, Layer, Outcome, RequestBatch, View
+from slo_exporter.sli.texts import texts_of
 
 Row = Mapping[str, object]
 """One request in plain Python: whatever it does not name is missing or plain."""

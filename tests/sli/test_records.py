@@ -2,7 +2,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from slo_exporter.sli.records import MISSING, concat, concat_texts, missing_texts, texts_of
+from slo_exporter.sli.records import MISSING, concat
+from slo_exporter.sli.texts import concat_texts, missing_texts, texts_of
 
 
 def test_missing_text_is_never_among_the_wanted() -> None:

@@ -10,7 +10,8 @@ from boards import NOW_NS, LedgerBoard
 from builders import ManualClock, slo
 from starlette.testclient import TestClient
 
-from slo_exporter.sli.records import Outcome, RequestBatch, View, texts_of
+from slo_exporter.sli.records import Outcome, RequestBatch, View
+from slo_exporter.sli.texts import texts_of
 from slo_exporter.web.api.app import create
 from slo_exporter.web.board import GpuView, Readings
 from slo_exporter.web.metrics.requests import RequestMetrics

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slo_exporter.insight.observations import TOKEN_BUCKETS, TOKEN_EDGES
-from slo_exporter.sli.records import MISSING, StageTimes, texts_of
+from slo_exporter.sli.records import MISSING, StageTimes
+from slo_exporter.sli.texts import texts_of
 from slo_exporter.web.metrics.histogram import BOUNDS_NS, FIRST_TOKEN_BOUNDS_NS, PER_TOKEN_BOUNDS_NS
 from slo_exporter.web.metrics.requests import PROMPT_EDGES, PROMPT_LENGTHS, STAGES, RequestMetrics
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slo_exporter.ingest.otlp.spans import Attribute, ValueKind
-from slo_exporter.sli.records import MISSING, UNKNOWN_SERVICE, Ints, Mask, Texts, Words, missing_texts, texts_of
+from slo_exporter.sli.records import MISSING, UNKNOWN_SERVICE, Ints, Mask, Words
+from slo_exporter.sli.texts import Texts, missing_texts, texts_of
 
 Value = float | str
 """A readable value: int and bool are kinds of float here."""

@@ -13,7 +13,8 @@ from slo_exporter.ingest.otlp.groups import Doubtful, by_value
 from slo_exporter.ingest.otlp.layers import Collapsed
 from slo_exporter.ingest.otlp.nesting import Every
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.records import MISSING, Ints, Mask, Outcome, RequestBatch, Texts
+from slo_exporter.sli.records import MISSING, Ints, Mask, Outcome, RequestBatch
+from slo_exporter.sli.texts import Texts
 
 _SKEW_NS: Final = SECOND_NS
 """Clocks that NTP keeps are nearer to one another."""

@@ -14,17 +14,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from slo_exporter.ingest.otlp.spans import MOST_TOGETHER, Attribute, Columns, SpanBatch, ValueKind
-from slo_exporter.sli.records import (
-    MISSING,
-    Ints,
-    Mask,
-    RequestBatch,
-    StageTimes,
-    Texts,
-    concat_stages,
-    concat_texts,
-    missing_texts,
-)
+from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch, StageTimes, concat_stages
+from slo_exporter.sli.texts import Texts, concat_texts, missing_texts
 
 MOST_ROWS = 16_384
 """Spans of a group: more of them at once gain nothing, and what one export holds keeps the whole group alive."""

@@ -23,7 +23,8 @@ from slo_exporter.ingest.otlp.siblings import with_answers
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import FRONT_OF, Role, Roles
 from slo_exporter.sli.joining import combined_values, shared_out, worst_outcomes
-from slo_exporter.sli.records import MISSING, Ints, Layer, Mask, Outcome, RequestBatch, Texts
+from slo_exporter.sli.records import MISSING, Ints, Layer, Mask, Outcome, RequestBatch
+from slo_exporter.sli.texts import Texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

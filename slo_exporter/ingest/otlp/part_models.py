@@ -10,7 +10,8 @@ from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances
 from slo_exporter.ingest.otlp.conventions.records import Declared, model_of
 from slo_exporter.ingest.otlp.conventions.texts import first_known
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.records import Ints, RequestBatch, Texts
+from slo_exporter.sli.records import Ints, RequestBatch
+from slo_exporter.sli.texts import Texts
 
 
 def named_by_parts(

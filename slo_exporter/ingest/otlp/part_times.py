@@ -11,7 +11,8 @@ from slo_exporter.ingest.otlp.conventions.fill import Fill, Measured
 from slo_exporter.ingest.otlp.conventions.parts import Parts, filling, orphaned
 from slo_exporter.ingest.otlp.groups import Doubtful, Homeless
 from slo_exporter.ingest.otlp.spans import SpanBatch, concat_spans
-from slo_exporter.sli.records import Ints, StageTimes, texts_of
+from slo_exporter.sli.records import Ints, StageTimes
+from slo_exporter.sli.texts import texts_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,8 @@ from slo_exporter.ingest.otlp.roles import all_roles, roles_apiece, roles_shown
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import Roles
 from slo_exporter.sli.joining import first_rows, joined, requests_of
-from slo_exporter.sli.records import Ints, Layer, Mask, RequestBatch, StageTimes, Texts, concat, staged
+from slo_exporter.sli.records import Ints, Layer, Mask, RequestBatch, StageTimes, concat, staged
+from slo_exporter.sli.texts import Texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from slo_exporter.ingest.otlp.claims import Claim
 from slo_exporter.ingest.otlp.groups import by_value
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import FRONT_OF, Role, Roles
-from slo_exporter.sli.records import LONGEST_SERVICE, UNKNOWN_SERVICE, Ints, Layer, Texts, View
+from slo_exporter.sli.records import LONGEST_SERVICE, UNKNOWN_SERVICE, Ints, Layer, View
+from slo_exporter.sli.texts import Texts
 
 Shown: TypeAlias = frozenset[tuple[int, str, Role]]
 """Each export with a service and what its spans show it to be."""

@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slo_exporter.sli.records import Ints, Mask, Rows, Texts, Words, concat_texts
+from slo_exporter.sli.records import Ints, Mask, Rows, Words
+from slo_exporter.sli.texts import Texts, concat_texts
 
 MOST_TOGETHER: Final = 64
 """Exports that may stand in one batch."""

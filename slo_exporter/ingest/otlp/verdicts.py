@@ -21,7 +21,8 @@ from slo_exporter.ingest.otlp.recognition import Recognition
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import Admission
 from slo_exporter.sli.joining import first_rows, join, requests_of
-from slo_exporter.sli.records import MISSING, Ints, Layer, Outcome, RequestBatch, Texts, View, texts_of
+from slo_exporter.sli.records import MISSING, Ints, Layer, Outcome, RequestBatch, View
+from slo_exporter.sli.texts import Texts, texts_of
 
 _TWICE: Final = "repeated: the same span stands before it in this export"
 _BEFORE: Final = "repeated: the same span came in an earlier export"

@@ -26,7 +26,7 @@ from slo_exporter.ingest.otlp.columns import (
 from slo_exporter.ingest.otlp.errors import TooLargeError
 from slo_exporter.ingest.otlp.refusals import FUTURE_NS, LARGEST_PART, LOCATIONS_TOLD, Limits, Refusals
 from slo_exporter.ingest.otlp.spans import EXCEPTION, EXCEPTION_TYPE, STATUS_DESCRIPTION, SpanBatch
-from slo_exporter.sli.records import Texts, texts_of
+from slo_exporter.sli.texts import Texts, texts_of
 
 MOST_PARTS: Final = 2**19
 """Resources, scopes and spans of an export; 16 MiB hold 430,000 of the smallest valid spans."""

@@ -23,15 +23,8 @@ from typing import Final
 import numpy as np
 
 from slo_exporter.insight.labels import MOST_SETS, Found, Labels, LabelSets
-from slo_exporter.sli.records import (
-    NO_STAGE_TIMES,
-    STAGES,
-    Ints,
-    Outcome,
-    RequestBatch,
-    StageTimes,
-    missing_texts,
-)
+from slo_exporter.sli.records import NO_STAGE_TIMES, STAGES, Ints, Outcome, RequestBatch, StageTimes
+from slo_exporter.sli.texts import missing_texts
 from slo_exporter.web.metrics.exemplars import Shown
 from slo_exporter.web.metrics.histogram import (
     FIRST_TOKEN_BOUNDS_NS,

@@ -32,7 +32,8 @@ from slo_exporter.ingest.otlp.compiled.plan import NAMES, SCOPES, SERVICES, Colu
 from slo_exporter.ingest.otlp.decode import text_of_array
 from slo_exporter.ingest.otlp.refusals import LOCATIONS_TOLD, Refusals
 from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch, ValueKind
-from slo_exporter.sli.records import UNKNOWN_SERVICE, Texts, missing_texts
+from slo_exporter.sli.records import UNKNOWN_SERVICE
+from slo_exporter.sli.texts import Texts, missing_texts
 
 _KINDS: Final = 2**NAME_SHIFT - 1
 _NAMES: Final = 2 ** (ROW_SHIFT - NAME_SHIFT) - 1

@@ -37,7 +37,8 @@ from slo_exporter.ingest.otlp.conventions.http_server import ignoring, path_of_t
 from slo_exporter.ingest.otlp.conventions.match import INTERNAL, SERVER, Match
 from slo_exporter.ingest.otlp.conventions.texts import canonical, mapped, text_of
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.records import Layer, Mask, Outcome, Texts
+from slo_exporter.sli.records import Layer, Mask, Outcome
+from slo_exporter.sli.texts import Texts
 
 _METHOD, _URI = "method", "uri"
 _ROLE: Final = "disagg_role"

@@ -26,7 +26,8 @@ from slo_exporter.ingest.otlp.conventions.convention import STATUS_ERROR
 from slo_exporter.ingest.otlp.conventions.numbers import counts, numbers
 from slo_exporter.ingest.otlp.conventions.texts import first_known, text_of
 from slo_exporter.ingest.otlp.spans import EXCEPTION_TYPE, STATUS_DESCRIPTION, SpanBatch
-from slo_exporter.sli.records import Ints, Mask, Outcome, Texts
+from slo_exporter.sli.records import Ints, Mask, Outcome
+from slo_exporter.sli.texts import Texts
 
 _ERROR_TYPE: Final = "error.type"
 _CODES: Final = (_ERROR_TYPE, "http.response.status_code", "http.status_code")

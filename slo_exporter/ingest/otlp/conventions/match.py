@@ -10,7 +10,8 @@ import numpy as np
 from slo_exporter.ingest.otlp.conventions.numbers import Floats, numbers
 from slo_exporter.ingest.otlp.conventions.texts import said
 from slo_exporter.ingest.otlp.spans import SpanBatch, ValueKind
-from slo_exporter.sli.records import Mask, Texts
+from slo_exporter.sli.records import Mask
+from slo_exporter.sli.texts import Texts
 
 INTERNAL: Final = 1
 SERVER: Final = 2

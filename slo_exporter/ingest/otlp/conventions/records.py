@@ -14,8 +14,9 @@ from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances,
 from slo_exporter.ingest.otlp.conventions.parts import Parts
 from slo_exporter.ingest.otlp.conventions.texts import canonical, first_known, hash64, mapped, said, text_of, unquoted
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.records import RequestBatch, Texts, Words, missing_texts
+from slo_exporter.sli.records import RequestBatch, Words
 from slo_exporter.sli.seen import mix
+from slo_exporter.sli.texts import Texts, missing_texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

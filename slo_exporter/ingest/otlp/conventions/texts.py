@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 
 from slo_exporter.ingest.otlp.spans import Attribute, ValueKind
-from slo_exporter.sli.records import Texts, Words, missing_texts, texts_of
+from slo_exporter.sli.records import Words
+from slo_exporter.sli.texts import Texts, missing_texts, texts_of
 
 LONGEST_JSON: Final = 4096
 """Characters of a JSON text that is read: usage, or a name, is a few dozen."""

@@ -12,7 +12,7 @@ from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.decode import Keys, decode
 from slo_exporter.ingest.otlp.refusals import Refusals
 from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch
-from slo_exporter.sli.records import Texts
+from slo_exporter.sli.texts import Texts
 
 _NOW_NS: Final = 1_800_000_000 * SECOND_NS
 _LATENESS_NS: Final = 600 * SECOND_NS
