@@ -83,6 +83,9 @@ class Ear:
         self.heard += len(requests)
         self.parts += len(parts)
 
+    def settle(self) -> None:
+        """Nothing is put aside."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:

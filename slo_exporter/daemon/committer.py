@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -27,7 +28,6 @@ from slo_exporter.sli.gpus import GpuBatch
 from slo_exporter.sli.records import NO_STAGE_TIMES, RequestBatch, StageTimes, concat_stages, stages_of
 from slo_exporter.slo import reporting
 from slo_exporter.slo.corrections import Correction, CorrectionMade
-from slo_exporter.slo.ledger import Ledger
 from slo_exporter.slo.report import BudgetReport
 from slo_exporter.slo.snapshot import Snapshot
 from slo_exporter.slo.windows import BURN_WINDOWS, range_of
@@ -44,6 +44,10 @@ class Listener(Protocol):
 
     def add(self, requests: RequestBatch, parts: StageTimes) -> None:
         """Take note of the requests of one commit, and of stages whose request came in another export."""
+        ...
+
+    def settle(self) -> None:
+        """Work on what was noted, if it is much; clients were answered."""
         ...
 
 
@@ -180,6 +184,16 @@ class Committer:
         self.commit_seconds += (self._clock.monotonic_ns() - started_ns) / SECOND_NS
         return {digest: export.refused for digest, export in bodies.items()} | claim.refused
 
+    def chores(self) -> Sequence[Callable[[], None]]:
+        """Give the parts of a heartbeat that begins now, in order; each may raise an UnavailableError."""
+        now_ns = self.accepting.now_ns()
+        aged_ns = self.accepting.aged_ns(now_ns)
+        return (
+            partial(self._judge_slices, now_ns, aged_ns),
+            partial(self._judge_alerts, now_ns, aged_ns),
+            partial(self._tidy, aged_ns),
+        )
+
     def heartbeat(self) -> None:
         """
         Say in SQL that we are accepting, judge time slices and alerts, let old things go.
@@ -187,9 +201,10 @@ class Committer:
         Raises:
             UnavailableError: the database does not take commits.
         """
-        loaded, _ = self._ready()
-        now_ns = self.accepting.now_ns()
-        aged_ns = self.accepting.aged_ns(now_ns)
+        for chore in self.chores():
+            chore()
+
+    def _judge_slices(self, now_ns: int, aged_ns: int) -> None:
         effect = self._judged(now_ns, aged_ns)
         with self._transaction(self.next_seq(), now_ns) as transaction:
             self._write(transaction, effect, now_ns)
@@ -197,8 +212,13 @@ class Committer:
             if self.accepting.lived_ns() > self._ages.receipts_ns:
                 transaction.delete_receipts(aged_ns - self._ages.receipts_ns)
         self._apply(effect, now_ns)
-        self.alerts.evaluate(loaded, now_ns, aged_ns)
-        self._tidy(loaded.ledger, aged_ns)
+
+    def _judge_alerts(self, now_ns: int, aged_ns: int) -> None:
+        self.alerts.evaluate(self._ready()[0], now_ns, aged_ns)
+
+    def settle(self) -> None:
+        """Let the listener work on what it heard, once clients were answered."""
+        self._listener.settle()
 
     def correct(self, row: int, made: CorrectionMade, audit: Audit) -> None:
         """
@@ -308,8 +328,9 @@ class Committer:
             uptime = uptime.extended(since_ns, until_ns)
         return loaded.judged(aged_ns, uptime, self._ages.lateness_ns)
 
-    def _tidy(self, ledger: Ledger, aged_ns: int) -> None:
+    def _tidy(self, aged_ns: int) -> None:
         """Let go of what is old, here and there; that it stays there is no reason to refuse exports."""
+        ledger = self._ready()[0].ledger
         oldest_ns = aged_ns - self._ages.retention_ns
         with self.lock:
             ledger.timeline.fold(aged_ns)

@@ -60,6 +60,10 @@ class Hearing:
             # How long an engine has been heard begins with its first commit, whoever asks, and when.
             self._sight.add(requests)
             self._aside.add(requests, parts)
+
+    def settle(self) -> None:
+        """Work on what was put aside, if it is much."""
+        with self._lock:
             if self._aside.rows >= _ASIDE:
                 self._settle()
 

@@ -12,12 +12,13 @@ Rules of this module:
 5. Where SQL may say something else than memory, everything is loaded anew; what
    of an unknown commit is there by then has its receipts. Seconds of GPUs have
    none, so those of such a commit are not counted again: they are told as dropped.
-6. Seconds of GPUs are taken once a heartbeat, before it judges, and share the
+6. A heartbeat has parts, and between two of them exports are committed that wait.
+7. Seconds of GPUs are taken once a heartbeat, before it judges, and share the
    transaction of the exports that wait. What cannot be counted now is given back.
 """
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -87,6 +88,7 @@ class Writer:
         self._unfinished: _Unfinished | None = None
         self._tries = 0
         self._next_heartbeat_ns = 0
+        self._chores: deque[Callable[[], None]] = deque()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
 
     def open(self) -> None:
@@ -139,7 +141,9 @@ class Writer:
         self._on_fatal()
 
     def _patience_s(self) -> float:
-        return _RETRY_S[min(self._tries, len(_RETRY_S)) - 1] if self._tries else BEAT_S
+        if self._tries:
+            return _RETRY_S[min(self._tries, len(_RETRY_S)) - 1]
+        return 0 if self._chores else BEAT_S
 
     def _turn(self, waiting: Sequence[Waiting]) -> None:
         if self._tries:
@@ -153,8 +157,8 @@ class Writer:
         # One a turn: exports wait for one change of a definition, not for all that were asked for.
         if (errand := self._inbox.errand()) is not None:
             self._run_errand(errand)
-        if not self._tries and self._is_due:
-            self._heartbeat()
+        if not self._tries:
+            self._beat()
 
     @property
     def _is_due(self) -> bool:
@@ -190,6 +194,7 @@ class Writer:
             self._isolate(waiting, gpus, error)
         else:
             keep(waiting, refused)
+            self._committer.settle()
 
     def _isolate(self, waiting: Sequence[Waiting], gpus: GpuBatch | None, error: Exception) -> None:
         """A fault of ours that one export, or seconds of GPUs, bring out fails that alone."""
@@ -239,10 +244,14 @@ class Writer:
         else:
             settle(errand.answer, done)
 
-    def _heartbeat(self) -> None:
-        self._next_heartbeat_ns = self._clock.monotonic_ns() + int(BEAT_S * SECOND_NS)
+    def _beat(self) -> None:
+        """Do one part of a heartbeat, if it is time: exports wait for that, not for all of them."""
         try:
-            self._committer.heartbeat()
+            if self._is_due and not self._chores:
+                self._next_heartbeat_ns = self._clock.monotonic_ns() + int(BEAT_S * SECOND_NS)
+                self._chores.extend(self._committer.chores())
+            if self._chores:
+                self._chores.popleft()()
         except UnavailableError as error:
             self._suspend(error)
 
@@ -252,6 +261,7 @@ class Writer:
         if not self._tries:
             _log.warning("database_unavailable", error=str(error))
         self._tries += 1
+        self._chores.clear()
         if isinstance(error, StaleError):
             self._is_current = False
         self._inbox.refuse("database")

@@ -15,6 +15,12 @@ async def submit(inbox: Inbox, export: Export) -> int:
     return await answer
 
 
+async def end_of_beat(inbox: Inbox) -> None:
+    """Wait until the heartbeat that is going on has ended: a turn of the writer, with an errand or not, does a part."""
+    for _ in range(4):
+        await inbox.ask(lambda: None)
+
+
 def _set(answer: "asyncio.Future[int]", outcome: Outcome) -> None:
     if answer.done():
         return

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from builders import NOON_NS, ManualClock, Request, export, slo
 from committing import committer_of
-from submitting import submit
+from submitting import end_of_beat, submit
 
 from slo_exporter.config.errors import ConfigError
 from slo_exporter.daemon.editor import Editor
@@ -101,6 +101,7 @@ async def test_putting_it_again_changes_nothing(start: Callable[..., Daemon]) ->
     daemon = start()
     await daemon.put(slo("made"))
     await daemon.send(1)
+    await end_of_beat(daemon.inbox)
     seq = daemon.committer.next_seq()
 
     assert not await daemon.put(slo("made"))

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from builders import NOON_NS, ManualClock, Request, export, slo
 from committing import ForgetfulDatabase, WatchedInbox, committer_of
-from submitting import submit
+from submitting import end_of_beat, submit
 
 from slo_exporter.daemon.editor import Editor
 from slo_exporter.daemon.writer import Writer
@@ -47,8 +47,7 @@ class Daemon:
     async def failing(self, fault: str, work: Awaitable[object]) -> None:
         """Have COMMIT fail *work*, and wait until exports are accepted again."""
         await self.send(99)
-        for _ in range(2):  # the turn of the first one ends with a heartbeat, which is over when the second one is done
-            await self.inbox.ask(lambda: None)
+        await end_of_beat(self.inbox)
         self.inbox.accepting.clear()
         self.database.fault = fault
         with suppress(NotNowError):

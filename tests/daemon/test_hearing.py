@@ -55,6 +55,7 @@ def test_many_records_are_taken_in_without_a_reader() -> None:
     requests = batch([Request(end_ns=SOON_NS)] * 512)
     for _ in range(100):
         hearing.add(requests, NO_STAGE_TIMES)
+        hearing.settle()
         assert hearing._aside.rows < 8192
     assert sum(hearing.snapshot().series[0].outcomes) == 51_200
 
@@ -66,6 +67,7 @@ def test_commits_of_few_records_are_taken_in_without_a_reader() -> None:
     for _ in range(1000):
         hearing.add(one, NO_STAGE_TIMES)
         hearing.add(one.take(slice(0)), NO_STAGE_TIMES)
+        hearing.settle()
         assert len(hearing._aside.requests) < 256
     assert sum(hearing.snapshot().series[0].outcomes) == 1000
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest_asyncio
 import sqlalchemy as sa
 from builders import NOON_NS, ManualClock, Request, export, slo
 from committing import ForgetfulDatabase, WatchedInbox, committer_of
-from submitting import submit
+from submitting import end_of_beat, submit
 
 from slo_exporter.daemon.writer import Writer
 from slo_exporter.ingest.otlp.errors import RefusedError
@@ -41,9 +42,8 @@ class Running:
         await submit(self.inbox, export([Request(end_ns=NOON_NS - SECOND, span=span)]))
 
     async def rests(self) -> None:
-        """Wait until the heartbeat of the start is over: it ends the turn before the one of the second errand."""
-        for _ in range(2):
-            await self.inbox.ask(lambda: None)
+        """Wait until the heartbeat of the start is over."""
+        await end_of_beat(self.inbox)
 
     async def refused(self, span: int) -> None:
         """Send one request that must be refused for the database's sake."""
@@ -335,3 +335,43 @@ async def test_exports_wait_for_one_errand_at_a_time(path: Path) -> None:
     await running.stop()
 
     assert totals == [0, 1]
+
+
+async def test_clients_are_answered_before_the_listener_works(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metrics of requests can wait, an exporter cannot."""
+    was_answered = threading.Event()
+    waited: list[bool] = []
+    monkeypatch.setattr(running.committer._listener, "settle", lambda: waited.append(was_answered.wait(10)))
+
+    await running.send(1)
+    was_answered.set()
+    await running.rests()
+
+    assert waited == [True]
+
+
+async def test_exports_are_committed_between_the_parts_of_a_heartbeat(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes while one part is done waits for that one alone."""
+    await running.rests()
+    loop, sending, totals = asyncio.get_running_loop(), [], []
+    arrived = threading.Event()
+
+    def send() -> None:
+        sending.append(asyncio.create_task(running.send(2)))
+        loop.call_soon(arrived.set)
+
+    def first() -> None:
+        loop.call_soon_threadsafe(send)
+        arrived.wait(10)
+
+    monkeypatch.setattr(running.committer, "chores", lambda: (first, lambda: totals.append(running.counts().total)))
+    running.clock.forward(6)
+    await running.send(1)
+    await running.rests()
+
+    await asyncio.gather(*sending)
+    assert totals == [2]
