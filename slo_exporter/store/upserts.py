@@ -1,16 +1,18 @@
 """
 Many rows in one statement, in the way that each database does it best.
 
-SQLite takes a prepared statement many times over; PostgreSQL takes one
-statement with a column of values each (``unnest``), so that a commit costs one
-round trip a table. The SQL is compiled once, and SQLite's driver gets it
-directly: of a small commit's time the way through SQLAlchemy is two thirds.
+SQLite takes many rows of values: its driver lets other threads have the
+interpreter at each step of a statement, and gets it back when they like.
+PostgreSQL takes a column of values each (``unnest``), so that a commit costs one
+round trip a table. The SQL is made once, and SQLite's driver gets it directly:
+of a small commit's time the way through SQLAlchemy is two thirds.
 """
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Final, TypeAlias
+from itertools import chain
+from typing import Final, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
@@ -20,6 +22,9 @@ from slo_exporter.store.schema import RECEIPTS
 Rows: TypeAlias = Sequence[tuple[int | str | bytes, ...]]
 """Whole rows, in the order of the table's columns; no key twice."""
 
+_AT_ONCE: Final = 50
+"""Rows of a statement of SQLite; each number of them is a statement of its own, which the driver keeps."""
+_T = TypeVar("_T")
 _Put: TypeAlias = Callable[[sa.Connection, sa.Table, Rows], None]
 
 
@@ -36,11 +41,22 @@ def put_receipts(connection: sa.Connection, rows: Rows) -> frozenset[bytes]:
     if connection.dialect.name == "postgresql":
         found = connection.exec_driver_sql(_new_receipts(), _columns(RECEIPTS, rows))
         return frozenset(bytes(digest) for digest in found.scalars())
-    insert = _sqlite_receipt()
-    cursor = _driver(connection).cursor()
-    new = frozenset(bytes(row[0]) for row in rows if cursor.execute(insert, row).rowcount)  # type: ignore[arg-type]  # a digest
-    cursor.close()
-    return new
+    known = _sqlite_known(connection, [row[0] for row in rows])
+    new = [row for row in rows if row[0] not in known]
+    put(connection, RECEIPTS, new)
+    return frozenset(bytes(row[0]) for row in new)  # type: ignore[arg-type]  # a digest
+
+
+def _sqlite_known(connection: sa.Connection, digests: Sequence[int | str | bytes]) -> frozenset[bytes]:
+    """Those of *digests* that have a receipt; nobody else writes meanwhile."""
+    driver, known = _driver(connection), set[bytes]()
+    for some in _chunks(digests):
+        known.update(digest for (digest,) in driver.execute(_sqlite_receipts(len(some)), some))
+    return frozenset(known)
+
+
+def _chunks(of: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    return (of[at : at + _AT_ONCE] for at in range(0, len(of), _AT_ONCE))
 
 
 def update(connection: sa.Connection, statement: sa.Update, values: Mapping[str, object]) -> int:
@@ -61,7 +77,9 @@ def _driver(connection: sa.Connection) -> sqlite3.Connection:
 
 
 def _put_sqlite(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
-    _driver(connection).executemany(_sqlite_upsert(table), rows).close()
+    driver = _driver(connection)
+    for some in _chunks(rows):
+        driver.execute(_sqlite_upsert(table, len(some)), list(chain.from_iterable(some))).close()
 
 
 def _put_postgresql(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
@@ -72,8 +90,8 @@ _PUT: Final[Mapping[str, _Put]] = {"sqlite": _put_sqlite, "postgresql": _put_pos
 
 
 @cache
-def _sqlite_receipt() -> str:
-    return str(sqlite.insert(RECEIPTS).on_conflict_do_nothing().compile(dialect=sqlite.dialect()))
+def _sqlite_receipts(digests: int) -> str:
+    return f"SELECT digest FROM {RECEIPTS.name} WHERE digest IN ({','.join('?' * digests)})"  # noqa: S608 - a name of our own schema
 
 
 @cache
@@ -84,20 +102,21 @@ def _sqlite_text(statement: sa.Update) -> tuple[str, Sequence[str]]:
 
 
 @cache
-def _sqlite_upsert(table: sa.Table) -> str:
-    statement = sqlite.insert(table)
-    on_conflict = statement.on_conflict_do_update(
-        index_elements=list(table.primary_key.columns),
-        set_={name: statement.excluded[name] for name in _values(table)},
-    )
-    return str(on_conflict.compile(dialect=sqlite.dialect()))
+def _sqlite_upsert(table: sa.Table, rows: int) -> str:
+    names = ", ".join(column.name for column in table.columns)
+    row = f"({','.join('?' * len(table.columns))})"
+    return f"INSERT INTO {table.name} ({names}) VALUES {','.join([row] * rows)} {_on_conflict(table)}"  # noqa: S608 - names of our own schema
 
 
 @cache
 def _postgresql_upsert(table: sa.Table) -> str:
+    return f"{_insert(table)} {_on_conflict(table)}"
+
+
+def _on_conflict(table: sa.Table) -> str:
     key = ", ".join(column.name for column in table.primary_key.columns)
-    changed = ", ".join(f"{name} = excluded.{name}" for name in _values(table))
-    return f"{_insert(table)} ON CONFLICT ({key}) DO UPDATE SET {changed}"
+    changed = ", ".join(f"{column.name} = excluded.{column.name}" for column in table.columns if not column.primary_key)
+    return f"ON CONFLICT ({key}) DO UPDATE SET {changed}"
 
 
 @cache
@@ -112,10 +131,6 @@ def _insert(table: sa.Table) -> str:
     names = ", ".join(column.name for column in table.columns)
     arrays = ", ".join(f"%s::{column.type.compile(dialect)}[]" for column in table.columns)
     return f"INSERT INTO {table.name} ({names}) SELECT * FROM unnest({arrays})"  # noqa: S608 - names of our own schema
-
-
-def _values(table: sa.Table) -> Sequence[str]:
-    return [column.name for column in table.columns if not column.primary_key]
 
 
 def _columns(table: sa.Table, rows: Rows) -> tuple[str | list[int | str | bytes], ...]:
