@@ -1,5 +1,6 @@
 """What the compiled decoder has to read by itself, and what it leaves to the authority."""
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -195,6 +196,52 @@ def test_keys_may_change_from_body_to_body(span: SpanOf, export_body: BodyOf) ->
     body = export_body(span({f"key {number}": number for number in range(20)}))
     for number in range(20):
         assert_right(body, Keys(span=frozenset({f"key {number}", "key 7"})))
+
+
+def test_values_may_be_of_other_kinds_in_the_next_body(span: SpanOf, export_body: BodyOf) -> None:
+    """What was planned for the kinds of one is not taken for another, and more plans are made than are remembered."""
+    values = [None, 1, 0.5, "text", 2**60, texts("a")]
+    for one, other, zone in itertools.product(values, repeat=3):
+        attributes = {key: value for key, value in (("k", one), ("other", other)) if value is not None}
+        body = export_body(span(attributes), span(), resource={} if zone is None else {"zone": zone})
+        assert_right(body, ASKED)
+
+
+@pytest.mark.parametrize(("resources", "scopes", "spans"), [(100, 1, 1), (1, 100, 1), (1, 1, 100), (70, 3, 0)])
+def test_more_parts_than_usual_are_found(
+    resources: int, scopes: int, spans: int, span: SpanOf, export_body: BodyOf
+) -> None:
+    """There is room for those that most bodies have; for more it is made when they are counted."""
+    scope = field(2, BYTES, field(1, BYTES, field(1, BYTES, b"name")) + field(2, BYTES, b"") * spans)
+    crowd = field(1, BYTES, scope * scopes) * resources
+    assert_right(crowd + export_body(span({"k": 1}), resource={"zone": "z"}) + crowd, ASKED)
+
+
+def test_of_two_heads_the_authority_decides(span: SpanOf) -> None:
+    """Of a scope, and of a resource: pieces of one merge, wherever they stand."""
+    spans = field(2, BYTES, span().SerializeToString())
+    head = field(1, BYTES, b"")
+    for scope in (head * 2 + spans, head + spans + head):
+        assert is_declined(field(1, BYTES, field(2, BYTES, scope)))
+    for resource in (head * 2 + field(2, BYTES, spans), head + field(2, BYTES, spans) + head):
+        assert is_declined(field(1, BYTES, resource))
+
+
+def test_texts_are_read_to_the_end_of_the_body(span: SpanOf, export_body: BodyOf) -> None:
+    """And no further, however many words of eight bytes they have."""
+    for size in range(1, 41):
+        assert_right(export_body(span({"k": "q" * size}), span({"k": "p" * size})), ASKED)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 16, 23])
+def test_no_letter_of_a_text_goes_unseen(size: int, span: SpanOf, export_body: BodyOf) -> None:
+    """A byte that is no UTF-8, at each place of a text, in the first span and in one that is alike."""
+    for place in range(size):
+        wrong, right = "q" * place + "#" + "q" * (size - place - 1), "q" * size
+        for pair in ((wrong, right), (right, wrong)):
+            body = export_body(*(span({"k": letters}) for letters in pair))
+            assert is_declined(body.replace(b"#", b"\xff"))
+            assert_right(body, ASKED)
 
 
 def test_half_a_surrogate_pair_is_nobodys_key(span: SpanOf, export_body: BodyOf) -> None:

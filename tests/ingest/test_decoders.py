@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from builders import NOON_NS
 
 from slo_exporter.ingest.otlp.decode import Keys, decode
 from slo_exporter.ingest.otlp.decoders import AUTHORITY, Decoded, Decoders
+from slo_exporter.ingest.otlp.digest import digest_of
 from slo_exporter.ingest.otlp.errors import MalformedError
 from slo_exporter.ingest.otlp.native.compiling import Compiled, CompilingError
 from slo_exporter.ingest.otlp.refusals import Refusals
@@ -32,6 +33,10 @@ class Double:
         """Answer as a test wants it."""
         self.calls += 1
         return self.answer(decode(body, keys, now_ns=now_ns, lateness_ns=lateness_ns))
+
+    def digests(self, bodies: Sequence[bytes]) -> list[bytes]:
+        """As hashlib's."""
+        return [*map(digest_of, bodies)]
 
     def declines(self) -> None:
         """From now on."""

@@ -38,6 +38,7 @@ ENTRIES = (total,)
 DECODER: Final = """
 import numpy as np
 from slo_exporter.ingest.otlp.decode import decode
+from slo_exporter.ingest.otlp.digest import digest_of
 
 class CompiledDecoder:
     def __init__(self, kernel):
@@ -54,11 +55,15 @@ class CompiledDecoder:
         (total, size), sums = self.total(body)
         assert (total, size) == (sum(body) + 7, len(body))
         return decode(body, keys, now_ns=now_ns, lateness_ns=lateness_ns)
+
+    def digests(self, bodies):
+        return [*map(digest_of, bodies)]
 """
 """Reads with the authority, after a look whether the kernel can add."""
 
 TRUSTING: Final = """
 from slo_exporter.ingest.otlp.decode import decode
+from slo_exporter.ingest.otlp.digest import digest_of
 
 class CompiledDecoder:
     def __init__(self, kernel):
@@ -66,6 +71,9 @@ class CompiledDecoder:
 
     def decode(self, *arguments, **named):
         return decode(*arguments, **named)
+
+    def digests(self, bodies):
+        return [*map(digest_of, bodies)]
 """
 """Asks the `SMALL` kernel once."""
 

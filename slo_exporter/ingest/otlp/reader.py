@@ -7,7 +7,6 @@ A `Reader` has no state: any number of threads may read at once.
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Final
 
 from slo_exporter.ingest.otlp import doubts
@@ -91,9 +90,11 @@ class Reader:
         """
         decoded = [self._tried(body) for body in bodies]
         good = [(body, one) for body, one in zip(bodies, decoded, strict=True) if isinstance(one, Decoded)]
+        digests = self._decoders.digests([body.plain for body, _ in good])
         with turn:
             recognised = self._recognition.recognise_all([(one.spans, body.received_ns) for body, one in good])
-        readings = iter([_reading(*pair, said) for pair, said in zip(good, recognised, strict=True)])
+        said = zip(good, recognised, digests, strict=True)
+        readings = iter([_reading(*pair, found, digest) for pair, found, digest in said])
         return [next(readings) if isinstance(one, Decoded) else one for one in decoded]
 
     def _tried(self, body: Body) -> Decoded | ExportError:
@@ -112,10 +113,10 @@ class Reader:
         return self._decoders.decode(body.plain, self.keys, now_ns=body.received_ns, lateness_ns=self._lateness_ns)
 
 
-def _reading(body: Body, decoded: Decoded, recognised: Recognised) -> Reading:
+def _reading(body: Body, decoded: Decoded, recognised: Recognised, digest: bytes) -> Reading:
     refusals = decoded.refusals
     export = Export(
-        digest=blake2b(body.plain, digest_size=16).digest(),
+        digest=digest,
         received_ns=body.received_ns,
         refused=refusals.count,
         requests=recognised.requests,

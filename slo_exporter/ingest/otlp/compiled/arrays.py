@@ -90,14 +90,14 @@ class Wire(NamedTuple):
     """At least 16 bytes."""
     words: NDArray[np.uint64]
     """The 8 bytes from each position of the body on, little-endian."""
-    size: int
-    """Bytes of the body that count."""
     shapes: NDArray[np.int64]
     """See `..shapes`."""
     fields: NDArray[np.int64]
     """Scratch: fields of a message as they are read; four messages of ``2 * shapes.shape[1]``."""
     stack: NDArray[np.int64]
     """Scratch: the messages around the one that is read, shape (`DEPTH`, 2)."""
+    size: int
+    """Bytes of the body that count."""
 
 
 class Names(NamedTuple):
@@ -122,7 +122,7 @@ class Names(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Where the parts of a body stand: start and size, and for what there is room."""
+    """Where the parts of a body stand: start and size; there is room for as many as there are, or for more."""
 
     counts: NDArray[np.int64]
     """That of `Sink`."""
@@ -150,10 +150,10 @@ class Sink(NamedTuple):
     seen: NDArray[np.int64]
     """
     Per name an attribute of a span: where it is, bytes up to its value's content, bytes in all, and the
-    value's tag; shape (names, 4).
+    value's tag; four numbers a name.
     """
     cells: NDArray[np.int64]
-    """Shape (cells, 2)."""
+    """Two numbers a cell."""
     times: NDArray[np.int64]
     """Times of events: ``row << ROW_SHIFT | name << NAME_SHIFT``, nanoseconds; shape (times, 2)."""
     trace: NDArray[np.uint64]

@@ -1,7 +1,7 @@
 """From what the kernel filled to a `SpanBatch` and `Refusals`."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,12 +28,12 @@ from slo_exporter.ingest.otlp.compiled.arrays import (
     Dense,
     Sink,
 )
-from slo_exporter.ingest.otlp.compiled.plan import NAMES, SCOPES, SERVICES, Column, Plan
+from slo_exporter.ingest.otlp.compiled.plan import NAMES, NOWHERE, SCOPES, SERVICES, Column, Plan
 from slo_exporter.ingest.otlp.decode import text_of_array
 from slo_exporter.ingest.otlp.refusals import LOCATIONS_TOLD, Refusals
 from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch, ValueKind
 from slo_exporter.sli.records import UNKNOWN_SERVICE
-from slo_exporter.sli.texts import Texts, missing_texts
+from slo_exporter.sli.texts import Texts
 
 _KINDS: Final = 2**NAME_SHIFT - 1
 _NAMES: Final = 2 ** (ROW_SHIFT - NAME_SHIFT) - 1
@@ -58,10 +58,12 @@ class Assembly:
     def __init__(self, filled: Filled) -> None:
         self._body, self._plan, self._sink, self._dense = filled.body, filled.plan, filled.sink, filled.dense
         self._counts, self._rows = filled.counts, filled.counts[ROWS]
-        self._sizes, self._starts = filled.dense.slots[:-1].T.tolist()
+        self._slots = filled.dense.slots.tolist()
         self._strings = self._read_strings()
+        self._kinds, self._numbers = list(filled.dense.kinds), list(filled.dense.numbers)
         self._codes = list(filled.dense.codes)
-        self._no_texts, self._no_numbers = missing_texts(self._rows), np.full(self._rows, np.nan)
+        # The last ones are those that nothing filled.
+        self._no_numbers, self._no_texts = self._numbers[-1], Texts((), self._codes[-1])
 
     def batch(self) -> SpanBatch:
         """The accepted spans in columns."""
@@ -81,8 +83,8 @@ class Assembly:
             name=self._texts(NAMES),
             scope=self._texts(SCOPES),
             service=_merged(self._services(), self._codes[SERVICES]),
-            attributes=self._attributes(of_resource=False),
-            resource=self._attributes(of_resource=True),
+            attributes=self._attributes(self._plan.of_spans),
+            resource=self._attributes(self._plan.of_resources),
             events=dict(zip(self._plan.events, self._dense.times, strict=True)),
             lost_events=small[2].view(np.bool_) if self._counts[LOST] else None,
         )
@@ -113,47 +115,48 @@ class Assembly:
                 counts[services[code], reason] += count
         return dict(+counts)
 
-    def _read_strings(self) -> list[str]:
+    def _read_strings(self) -> tuple[str, ...]:
         strings = self._dense.blob[: self._counts[LETTERS]].tobytes().decode().split("\0")
         strings.pop()
-        total = sum(self._sizes[: self._plan.texts])
+        total = self._slots[self._plan.texts][1]
         if len(strings) == total:
-            return strings
+            return tuple(strings)
         # A text holds a NUL itself.
-        return [self._bytes(text).decode() for text in self._dense.texts[:total].tolist()]
+        return tuple([self._bytes(text).decode() for text in self._dense.texts[:total].tolist()])
 
     def _bytes(self, text: int) -> bytes:
         at = text >> TEXT_SHIFT
         return self._body[at : at + (text & _SIZE)] if text >= 0 else b""
 
-    def _values(self, slot: int) -> list[str]:
-        start = self._starts[slot]
-        return self._strings[start : start + self._sizes[slot]]
+    def _values(self, slot: int) -> tuple[str, ...]:
+        size, start = self._slots[slot]
+        return self._strings[start : start + size]
 
     def _texts(self, slot: int) -> Texts:
-        return Texts(tuple(self._values(slot)), self._codes[slot])
+        return Texts(self._values(slot), self._codes[slot])
 
     def _services(self) -> list[str]:
         """The services by code; what has no name is the only one that is empty."""
         return [service or UNKNOWN_SERVICE for service in self._values(SERVICES)]
 
-    def _attributes(self, *, of_resource: bool) -> dict[str, Attribute]:
-        columns = [column for column in self._plan.columns if column.of_resource == of_resource]
-        made = {column.key: self._attribute(column) for column in columns}
-        return {key: attribute for key, attribute in made.items() if attribute is not None}
+    def _attributes(self, columns: Iterable[Column]) -> dict[str, Attribute]:
+        made = {}
+        for column in columns:
+            attribute = self._unusual(column) if column.is_mixed or column.is_list else self._attribute(column)
+            if attribute is not None:
+                made[column.key] = attribute
+        return made
 
-    def _attribute(self, column: Column) -> Attribute | None:
-        if column.kinds is None:
-            return self._mixed(column)
-        kinds = self._dense.kinds[column.kinds]
-        if column.is_list and column.texts is not None:
-            return self._lists(kinds, column.texts)
-        numbers = self._no_numbers if column.numbers is None else self._dense.numbers[column.numbers]
-        return Attribute(kinds, numbers, self._no_texts if column.texts is None else self._texts(column.texts))
+    def _attribute(self, column: Column) -> Attribute:
+        text = self._no_texts if column.texts == NOWHERE else self._texts(column.texts)
+        return Attribute(self._kinds[column.kinds], self._numbers[column.numbers], text)
+
+    def _unusual(self, column: Column) -> Attribute | None:
+        return self._mixed(column) if column.is_mixed else self._lists(self._kinds[column.kinds], column.texts)
 
     def _lists(self, kinds: NDArray[np.uint8], slot: int) -> Attribute | None:
-        start = self._starts[slot]
-        texts = [self._list_text(text) for text in self._dense.texts[start : start + self._sizes[slot]].tolist()]
+        size, start = self._slots[slot]
+        texts = [self._list_text(text) for text in self._dense.texts[start : start + size].tolist()]
         merged = _merged(texts, self._codes[slot])
         if not merged.values:
             return None
@@ -164,7 +167,7 @@ class Assembly:
         return text_of_array(ArrayValue.FromString(self._bytes(text)))
 
     def _mixed(self, column: Column) -> Attribute | None:
-        cells = self._sink.cells[: self._counts[CELLS]]
+        cells = self._sink.cells[: 2 * self._counts[CELLS]].reshape(-1, 2)
         mine = cells[cells[:, 0] >> NAME_SHIFT & _NAMES == column.name]
         sparse: Cells = {}
         for what, content in mine.tolist():
@@ -187,7 +190,7 @@ class Assembly:
         return bool(content) if kind == BOOL else content
 
 
-def _merged(texts: list[str] | list[str | None], codes: NDArray[np.int32]) -> Texts:
+def _merged(texts: Sequence[str | None], codes: NDArray[np.int32]) -> Texts:
     """Give a column of *texts*, where some may be the same, or none."""
     distinct = dict.fromkeys(text for text in texts if text is not None)
     if len(distinct) == len(texts):

@@ -21,7 +21,7 @@ from slo_exporter.ingest.otlp.compiled.arrays import (
     Sink,
     Wire,
 )
-from slo_exporter.ingest.otlp.compiled.jit import part
+from slo_exporter.ingest.otlp.compiled.jit import bounded, part
 from slo_exporter.ingest.otlp.compiled.shapes import as_long
 from slo_exporter.ingest.otlp.compiled.sink import count_text
 from slo_exporter.ingest.otlp.compiled.texts import WORD, code_of_text, short_word
@@ -38,26 +38,41 @@ _NUMBER, _TEXT, _BOOL = 1, 2, 3
 @part
 def mark(sink: Sink) -> None:
     """Say which kinds of cells each name has, once all are found, and provide for their texts."""
-    for index in range(sink.counts[CELLS]):
-        what = sink.cells[index, 0]
-        kind = what & _KINDS
-        sink.masks[what >> NAME_SHIFT & _NAMES] |= 1 << kind
-        if kind == TEXT or kind == LIST:
-            count_text(sink, sink.cells[index, 1])
+    _mark_cells(sink)
     for index in range(sink.counts[TIMES]):
         sink.masks[sink.times[index, 0] >> NAME_SHIFT & _NAMES] |= 1
+
+
+@bounded
+def _mark_cells(sink: Sink) -> None:
+    for index in range(min(sink.counts[CELLS], sink.cells.shape[0] >> 1)):
+        what = sink.cells[np.uint64(2 * index)]
+        name, kind = what >> NAME_SHIFT & _NAMES, what & _KINDS
+        if name < sink.masks.shape[0]:
+            sink.masks[np.uint64(name)] |= 1 << kind
+        if kind == TEXT or kind == LIST:
+            count_text(sink, sink.cells[np.uint64(2 * index + 1)])
 
 
 @part
 def densify(wire: Wire, sink: Sink, dense: Dense) -> bool:
     """Fill the columns; False: declined."""
     return (
-        _fill_names(wire, sink, dense)
+        _is_shaped(dense)
+        and _fill_names(wire, sink, dense)
         and _fill_services(wire, sink, dense)
         and _fill_cells(wire, sink, dense)
         and _fill_times(sink, dense)
         and _fill_blob(wire, sink, dense)
     )
+
+
+@part
+def _is_shaped(dense: Dense) -> bool:
+    """Say whether the arrays are as wide as what is `bounded` takes them to be."""
+    rows = dense.kinds.shape[1]
+    are_wide = dense.codes.shape[1] == rows and dense.numbers.shape[1] == rows and dense.bits.shape[1] == rows
+    return are_wide and dense.bits.shape[0] == dense.numbers.shape[0] and dense.plan.shape[1] == 4
 
 
 @part
@@ -87,43 +102,48 @@ def _fill_services(wire: Wire, sink: Sink, dense: Dense) -> bool:
     return True
 
 
-@part
+@bounded
 def _fill_cells(wire: Wire, sink: Sink, dense: Dense) -> bool:
     dense.bits[:] = 0x7FF8_0000_0000_0000
     dense.codes[_SERVICES_SLOT + 1 :] = -1
     dense.kinds[:] = 0
-    for index in range(sink.counts[CELLS]):
-        what = sink.cells[index, 0]
+    for index in range(min(sink.counts[CELLS], sink.cells.shape[0] >> 1)):
+        what, content = sink.cells[np.uint64(2 * index)], sink.cells[np.uint64(2 * index + 1)]
         name, first = what >> NAME_SHIFT & _NAMES, what >> ROW_SHIFT
-        if dense.plan[name, 0] >= 0:
-            last = first + 1
-            if dense.plan[name, 3]:
-                first, last = sink.resources[first, 0], sink.resources[first + 1, 0]
-            if not _fill_cell(wire, dense, what, sink.cells[index, 1], (first, last)):
+        if name >= dense.plan.shape[0] or first < 0:
+            return False
+        place, last = np.uint64(name), first + 1
+        if dense.plan[place, 0] >= 0:
+            if dense.plan[place, 3]:
+                if last >= sink.resources.shape[0]:
+                    return False
+                first, last = sink.resources[np.uint64(first), 0], sink.resources[np.uint64(last), 0]
+            if not _fill_cell(wire, dense, what & _KINDS, content, (place, first, last)):
                 return False
     return True
 
 
 @part
-def _fill_cell(wire: Wire, dense: Dense, what: int, content: int, rows: tuple[int, int]) -> bool:
-    """Fill the rows of one cell, several where it is a resource's: from one up to another."""
-    name, kind = what >> NAME_SHIFT & _NAMES, what & _KINDS
-    column = dense.plan[name, 0]
-    if kind == TEXT or kind == LIST:
-        code = code_of_text(wire, dense, dense.plan[name, 2], content)
-        if code < 0:
-            return False
-        for row in range(rows[0], rows[1]):
-            dense.kinds[column, row] = _TEXT
-            dense.codes[dense.plan[name, 2], row] = code
-        return True
-    number = dense.plan[name, 1]
-    for row in range(rows[0], rows[1]):
-        dense.kinds[column, row] = _BOOL if kind == BOOL else _NUMBER
-        if kind == DOUBLE:
-            dense.bits[number, row] = content
+def _fill_cell(wire: Wire, dense: Dense, kind: int, content: int, where: tuple[np.uint64, int, int]) -> bool:
+    """Fill the rows of one cell, several where it is a resource's: of a name, from one up to another."""
+    place, first, last = where
+    column, number, slot = dense.plan[place, 0], dense.plan[place, 1], dense.plan[place, 2]
+    is_text = kind == TEXT or kind == LIST
+    if first < 0 or last > dense.kinds.shape[1] or column >= dense.kinds.shape[0]:
+        return False
+    if (slot < 0 or slot >= dense.codes.shape[0]) if is_text else (number < 0 or number >= dense.numbers.shape[0]):
+        return False
+    code = code_of_text(wire, dense, slot, content) if is_text else 0
+    if code < 0:
+        return False
+    for row in range(first, last):
+        dense.kinds[np.uint64(column), np.uint64(row)] = _TEXT if is_text else _BOOL if kind == BOOL else _NUMBER
+        if is_text:
+            dense.codes[np.uint64(slot), np.uint64(row)] = code
+        elif kind == DOUBLE:
+            dense.bits[np.uint64(number), np.uint64(row)] = content
         else:
-            dense.numbers[number, row] = np.float64(content)
+            dense.numbers[np.uint64(number), np.uint64(row)] = np.float64(content)
     return True
 
 
@@ -162,9 +182,13 @@ def _fill_blob(wire: Wire, sink: Sink, dense: Dense) -> bool:
         text = dense.texts[index]
         if text >= 0:
             at, size = text >> TEXT_SHIFT, text & _SIZE
-            for step in range(0, size, WORD):
-                dense.blob_words[position + step] = short_word(wire, at + step, min(WORD, size - step))
-            position += size
+            last = at + size - WORD
+            while at < last:
+                dense.blob_words[position] = wire.words[at]
+                at, position = at + WORD, position + WORD
+            # What the last word has behind the text is written over.
+            dense.blob_words[position] = short_word(wire, at, last + WORD - at)
+            position += last + WORD - at
         dense.blob[position] = 0
         position += 1
     sink.counts[LETTERS] = position

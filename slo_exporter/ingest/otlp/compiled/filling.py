@@ -5,8 +5,11 @@ from slo_exporter.ingest.otlp.compiled.arrays import (
     OF_RESOURCE,
     REFUSED,
     RESOURCE_AT,
+    RESOURCES,
     ROWS,
     SCOPE_AT,
+    SCOPES,
+    SPANS,
     TEXT_SHIFT,
     TIMES,
     Names,
@@ -30,7 +33,7 @@ _SERVICE = 3
 @part
 def take_resources(wire: Wire, names: Names, parts: Parts, sink: Sink) -> bool:
     """Take the attributes of all resources; False: declined."""
-    for resource in range(parts.resources.shape[0]):
+    for resource in range(sink.counts[RESOURCES]):
         begin(names, sink, OF_RESOURCE)
         at = parts.resources[resource, 0]
         end = at + parts.resources[resource, 1]
@@ -51,7 +54,7 @@ def take_resources(wire: Wire, names: Names, parts: Parts, sink: Sink) -> bool:
 @part
 def take_scopes(wire: Wire, parts: Parts, sink: Sink) -> bool:
     """Take the names of all scopes; False: declined."""
-    for scope in range(parts.scopes.shape[0]):
+    for scope in range(sink.counts[SCOPES]):
         start = parts.scopes[scope, 0]
         if not fields(wire, SCOPE, start, start + parts.scopes[scope, 1], FIRST_MESSAGE):
             return False
@@ -65,7 +68,7 @@ def take_scopes(wire: Wire, parts: Parts, sink: Sink) -> bool:
 def take_spans(wire: Wire, names: Names, parts: Parts, sink: Sink) -> bool:
     """Take all spans; False: declined."""
     resources = 0
-    for span in range(parts.spans.shape[0]):
+    for span in range(sink.counts[SPANS]):
         scope, times = parts.spans[span, 2], sink.counts[TIMES]
         sink.counts[SCOPE_AT], sink.counts[RESOURCE_AT] = scope, parts.scopes[scope, 2]
         while resources <= parts.scopes[scope, 2]:

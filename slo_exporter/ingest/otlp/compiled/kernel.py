@@ -9,10 +9,14 @@ from typing import Any, Final
 import numba
 
 from slo_exporter.ingest.otlp.compiled.arrays import Dense, Names, Parts, Sink, Wire
+from slo_exporter.ingest.otlp.compiled.compression import has_wide_vectors
 from slo_exporter.ingest.otlp.compiled.dense import densify
+from slo_exporter.ingest.otlp.compiled.digests import MOST_BODIES, Hashing
 from slo_exporter.ingest.otlp.compiled.filling import take_resources, take_scopes, take_spans
+from slo_exporter.ingest.otlp.compiled.hashing import digest
 from slo_exporter.ingest.otlp.compiled.jit import entry
 from slo_exporter.ingest.otlp.compiled.layers import locate
+from slo_exporter.ingest.otlp.compiled.sink import is_shaped
 
 types: Any = numba.types
 """Without hints of its own."""
@@ -22,10 +26,10 @@ _WIRE: Final = types.NamedTuple(
     [
         types.Array(types.uint8, 1, "C", readonly=True),
         types.Array(types.uint64, 1, "A", readonly=True, aligned=False),
-        types.int64,
         _LONG_ROWS,
         _LONGS,
         _LONG_ROWS,
+        types.int64,
     ],
     Wire,
 )
@@ -33,7 +37,7 @@ _NAMES: Final = types.NamedTuple([_LONGS, _WORDS, _WORDS, _LONGS, _WORDS, _LONGS
 _PARTS: Final = types.NamedTuple([_LONGS, _LONG_ROWS, _LONG_ROWS, _LONG_ROWS], Parts)
 _SINK: Final = types.NamedTuple(
     [
-        *(_LONGS, _LONGS, _LONGS, _LONGS, _LONG_ROWS, _LONG_ROWS, _LONG_ROWS),
+        *(_LONGS, _LONGS, _LONGS, _LONGS, _LONGS, _LONGS, _LONG_ROWS),
         *(types.uint64[:, ::1], _LONG_ROWS, types.uint8[:, ::1], _LONG_ROWS, _LONGS, types.int32[:, ::1]),
     ],
     Sink,
@@ -46,6 +50,8 @@ _DENSE: Final = types.NamedTuple(
     ],
     Dense,
 )
+_BODIES: Final = types.UniTuple(types.Array(types.uint8, 1, "C", readonly=True), MOST_BODIES)
+_HASHING: Final = types.NamedTuple([_LONG_ROWS, _LONG_ROWS, _LONGS, types.uint64[:, ::1], types.uint8[:, ::1]], Hashing)
 
 
 @entry(types.boolean(_WIRE, _PARTS))
@@ -58,7 +64,8 @@ def survey(wire: Wire, parts: Parts) -> bool:
 def fill(wire: Wire, names: Names, parts: Parts, sink: Sink) -> bool:
     """Walk the parts of a body; False: declined."""
     return (
-        take_resources(wire, names, parts, sink)
+        is_shaped(sink)
+        and take_resources(wire, names, parts, sink)
         and take_scopes(wire, parts, sink)
         and take_spans(wire, names, parts, sink)
     )
@@ -67,8 +74,10 @@ def fill(wire: Wire, names: Names, parts: Parts, sink: Sink) -> bool:
 @entry(types.boolean(_WIRE, _SINK, _DENSE))
 def columns(wire: Wire, sink: Sink, dense: Dense) -> bool:
     """From what the walk found to columns; False: declined."""
-    return densify(wire, sink, dense)
+    return is_shaped(sink) and densify(wire, sink, dense)
 
 
-ENTRIES: Final = (survey, fill, columns)
+_DIGEST: Final = (entry(types.boolean(_BODIES, _HASHING))(digest),) if has_wide_vectors() else ()
+"""Only where it is faster than hashlib."""
+ENTRIES: Final = (survey, fill, columns, *_DIGEST)
 """What may be called from outside, by these names."""

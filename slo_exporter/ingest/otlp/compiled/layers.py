@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slo_exporter.ingest.otlp.compiled.arrays import FIRST_MESSAGE, LARGEST, RESOURCES, SCOPES, SPANS, Parts, Wire
-from slo_exporter.ingest.otlp.compiled.jit import hot, inner, part
+from slo_exporter.ingest.otlp.compiled.jit import hot, part
 from slo_exporter.ingest.otlp.compiled.shapes import DECLINED, EXPORT, LAYER
 from slo_exporter.ingest.otlp.compiled.wire import any_field, length
 
@@ -41,14 +41,16 @@ def locate(wire: Wire, parts: Parts) -> bool:
 
 @part
 def _locate_scopes(wire: Wire, parts: Parts, at: int, end: int) -> bool:
-    """Find the scopes of a resource."""
-    resource, scopes = parts.counts[RESOURCES], parts.counts[SCOPES]
-    if not _note_head(wire, parts, parts.resources, resource, at, end):
-        return False
+    """Find the head and the scopes of a resource."""
+    resource, scopes, heads = parts.counts[RESOURCES], parts.counts[SCOPES], 0
+    _note_head(parts, parts.resources, resource, 0, 0)
     while at < end:
         number, at = _part(wire, LAYER, at, end)
         if at < 0:
             return False
+        if number == _HEAD:
+            heads += 1
+            _note_head(parts, parts.resources, resource, wire.fields[2 * _HEAD], wire.fields[2 * _HEAD + 1])
         if number == _PART:
             scope, start = parts.counts[SCOPES], wire.fields[_START]
             if scope < parts.scopes.shape[0]:
@@ -56,43 +58,38 @@ def _locate_scopes(wire: Wire, parts: Parts, at: int, end: int) -> bool:
             if not _locate_spans(wire, parts, start, start + wire.fields[_SIZE]):
                 return False
     parts.counts[RESOURCES] = resource + 1
-    return True
+    # Pieces of a head merge.
+    return heads < 2
 
 
 @part
 def _locate_spans(wire: Wire, parts: Parts, at: int, end: int) -> bool:
-    """Find the spans of a scope."""
-    scope, spans = parts.counts[SCOPES], parts.counts[SPANS]
-    if not _note_head(wire, parts, parts.scopes, scope, at, end):
-        return False
+    """Find the head and the spans of a scope."""
+    scope, spans, heads, largest = parts.counts[SCOPES], parts.counts[SPANS], 0, parts.counts[LARGEST]
+    _note_head(parts, parts.scopes, scope, 0, 0)
     span = spans
     while at < end:
         number, at = _part(wire, LAYER, at, end)
         if at < 0:
             return False
         if number == _PART:
+            size = wire.fields[_SIZE]
             if span < parts.spans.shape[0]:
-                parts.spans[span, 0], parts.spans[span, 1] = wire.fields[_START], wire.fields[_SIZE]
+                parts.spans[span, 0], parts.spans[span, 1] = wire.fields[_START], size
                 parts.spans[span, 2], parts.spans[span, 3] = scope, span - spans
-            parts.counts[LARGEST] = max(parts.counts[LARGEST], wire.fields[_SIZE])
+            largest = max(largest, size)
             span += 1
-    parts.counts[SPANS], parts.counts[SCOPES] = span, scope + 1
-    return True
-
-
-@inner
-def _note_head(wire: Wire, parts: Parts, layers: NDArray[np.int64], index: int, at: int, end: int) -> bool:
-    """Find the head of a layer, wherever it stands; without one it is empty."""
-    heads, start, size = 0, 0, 0
-    while at < end:
-        number, at = _part(wire, LAYER, at, end)
-        if at < 0:
-            return False
-        if number == _HEAD:
+        elif number == _HEAD:
             heads += 1
-            start, size = wire.fields[2 * _HEAD], wire.fields[2 * _HEAD + 1]
+            _note_head(parts, parts.scopes, scope, wire.fields[2 * _HEAD], wire.fields[2 * _HEAD + 1])
+    parts.counts[SPANS], parts.counts[SCOPES] = span, scope + 1
+    parts.counts[LARGEST] = max(parts.counts[LARGEST], largest)
+    return heads < 2
+
+
+@part
+def _note_head(parts: Parts, layers: NDArray[np.int64], index: int, start: int, size: int) -> None:
+    """Say where the head of a layer stands, wherever that is; without one it is empty."""
     if index < layers.shape[0]:
         layers[index, 0], layers[index, 1] = start, size
     parts.counts[LARGEST] = max(parts.counts[LARGEST], size)
-    # Pieces of a head merge.
-    return heads < 2

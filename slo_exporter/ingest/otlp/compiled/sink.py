@@ -1,8 +1,11 @@
 """Cells: what a span or a resource has under the keys that somebody asks for."""
 
+import numpy as np
+
 from slo_exporter.ingest.otlp.compiled.arrays import (
     ABSENT,
     CELLS,
+    COUNTS,
     DOUBLE,
     EXCEPTION_AT,
     FIRST,
@@ -19,7 +22,7 @@ from slo_exporter.ingest.otlp.compiled.arrays import (
     Sink,
     Wire,
 )
-from slo_exporter.ingest.otlp.compiled.jit import hot, inner, part
+from slo_exporter.ingest.otlp.compiled.jit import bounded, hot, inner, part
 from slo_exporter.ingest.otlp.compiled.shapes import DECLINED, as_long
 from slo_exporter.ingest.otlp.compiled.texts import NO_TEXT, WORD, same_bytes
 from slo_exporter.ingest.otlp.compiled.values import (
@@ -41,6 +44,12 @@ _ATTRIBUTE = 3
 
 
 @part
+def is_shaped(sink: Sink) -> bool:
+    """Say whether the arrays are as wide as what is `bounded` takes them to be."""
+    return sink.counts.shape[0] == COUNTS and sink.resources.shape[1] == 2
+
+
+@part
 def begin(names: Names, sink: Sink, kind: int) -> None:
     """Say that the cells from here on are of another span, or resource."""
     sink.counts[FIRST] = sink.counts[CELLS]
@@ -52,25 +61,26 @@ def begin(names: Names, sink: Sink, kind: int) -> None:
 def take_back(sink: Sink) -> None:
     """Forget the cells of the newest span."""
     for index in range(sink.counts[FIRST], sink.counts[CELLS]):
-        sink.last[sink.cells[index, 0] >> NAME_SHIFT & (1 << ROW_SHIFT - NAME_SHIFT) - 1] = -1
+        sink.last[sink.cells[2 * index] >> NAME_SHIFT & (1 << ROW_SHIFT - NAME_SHIFT) - 1] = -1
     sink.counts[CELLS] = sink.counts[FIRST]
 
 
-@hot
+@bounded
 def put(sink: Sink, row: int, name: int, kind: int, content: int) -> bool:
     """Fill a cell of the newest span or resource; of several the last stands. False: it is declined."""
-    index = sink.last[name]
-    if index < sink.counts[FIRST]:
-        index = sink.counts[CELLS]
-        if index >= sink.cells.shape[0]:
-            return False
-        sink.counts[CELLS] = index + 1
-        sink.last[name] = index
-    elif kind == LIST:
-        # A list may turn out to be no value: which one stands is not known here.
+    if name < 0 or name >= sink.last.shape[0]:
         return False
-    sink.cells[index, 0] = row << ROW_SHIFT | name << NAME_SHIFT | kind
-    sink.cells[index, 1] = content
+    cell = sink.last[np.uint64(name)]
+    is_new = cell < sink.counts[FIRST]
+    cell = sink.counts[CELLS] if is_new else cell
+    # A list may turn out to be no value: which one stands is not known here.
+    if cell < 0 or cell >= sink.cells.shape[0] >> 1 or (kind == LIST and not is_new):
+        return False
+    if is_new:
+        sink.counts[CELLS] = cell + 1
+        sink.last[np.uint64(name)] = cell
+    sink.cells[np.uint64(2 * cell)] = row << ROW_SHIFT | name << NAME_SHIFT | kind
+    sink.cells[np.uint64(2 * cell + 1)] = content
     return True
 
 
@@ -81,7 +91,7 @@ def stand_in(sink: Sink, row: int, name: int, text: int) -> bool:
         return True
     index = sink.last[name]
     if index >= sink.counts[FIRST]:
-        return sink.cells[index, 0] & _KINDS != LIST
+        return sink.cells[2 * index] & _KINDS != LIST
     return put(sink, row, name, TEXT, text)
 
 
@@ -89,9 +99,9 @@ def stand_in(sink: Sink, row: int, name: int, text: int) -> bool:
 def cell_text(sink: Sink, name: int) -> int:
     """Give the text that the newest span or resource has under a name, if it is one and not empty."""
     index = sink.last[name]
-    if index < sink.counts[FIRST] or sink.cells[index, 0] & _KINDS != TEXT:
+    if index < sink.counts[FIRST] or sink.cells[2 * index] & _KINDS != TEXT:
         return NO_TEXT
-    text = sink.cells[index, 1]
+    text = sink.cells[2 * index + 1]
     return text if text & _SIZE else NO_TEXT
 
 
@@ -148,8 +158,9 @@ def _unasked(sink: Sink, known: int, prior: int) -> int:
 def _remember(wire: Wire, sink: Sink, name: int, where: tuple[int, int, int], behind: int) -> None:
     """Note how a usual attribute, whose value is the last thing in it, starts up to its content."""
     at, value_at, end = where
+    place = 4 * name
     if value_at == end:
-        sink.seen[name, 1] = 0
+        sink.seen[place + 1] = 0
         return
     mark, head = as_long(wire.body[value_at]), value_at + 1 - at
     if mark == STRING_TAG:
@@ -157,39 +168,43 @@ def _remember(wire: Wire, sink: Sink, name: int, where: tuple[int, int, int], be
         head = start - at if start + size == end else 0
     elif mark != DOUBLE_TAG and mark != INT_TAG:
         head = 0
-    sink.seen[name, 0], sink.seen[name, 1] = at, head if end == behind else 0
-    sink.seen[name, 2], sink.seen[name, 3] = end - at, mark
+    sink.seen[place], sink.seen[place + 1] = at, head if end == behind else 0
+    sink.seen[place + 2], sink.seen[place + 3] = end - at, mark
 
 
-@hot
-def repeated(wire: Wire, names: Names, sink: Sink, at: int, end: int, row: int) -> int:
+@bounded
+def repeated(wire: Wire, names: Names, sink: Sink, where: tuple[int, int, int], row: int) -> tuple[int, int]:
     """
     Take an attribute that starts as the last one did that followed the same other one.
 
-    The same bytes, up to its value's content, say the same: key, type and sizes. Gives the
-    position behind it, or `DECLINED`: it is another one.
+    It is *where* its tag is, where the span ends, and behind an attribute of which name. The same
+    bytes, up to its value's content, say the same: key, type and sizes. Gives the position behind
+    it, or `DECLINED`: it is another one; and its name.
     """
-    name = sink.follow[sink.counts[PRIOR]]
-    if name < 0:
-        return DECLINED
-    before, head = sink.seen[name, 0], sink.seen[name, 1]
-    start, behind = at + head, at + sink.seen[name, 2]
+    at, end, prior = where
+    if prior < 0 or prior >= sink.follow.shape[0]:
+        return DECLINED, prior
+    name = sink.follow[np.uint64(prior)]
+    place = 4 * name
+    if name < 0 or place + 3 >= sink.seen.shape[0]:
+        return DECLINED, prior
+    before, head = sink.seen[np.uint64(place)], sink.seen[np.uint64(place + 1)]
+    start, behind = at + head, at + sink.seen[np.uint64(place + 2)]
     if head < WORD or behind > end or not same_bytes(wire, at, before, head):
-        return DECLINED
-    mark, cell, content, stop = sink.seen[name, 3], DOUBLE, as_long(0), as_long(DECLINED)
+        return DECLINED, prior
+    mark, cell, content, stop = sink.seen[np.uint64(place + 3)], DOUBLE, as_long(0), as_long(DECLINED)
     if mark == DOUBLE_TAG:
         # A longer one, with something behind it, is another one.
-        stop = start + WORD
-        content = as_long(wire.words[start]) if stop == behind else content
+        if start + WORD == behind and start < wire.words.shape[0]:
+            content, stop = as_long(wire.words[np.uint64(start)]), behind
     elif mark == INT_TAG:
         content, stop = varint(wire, start, behind)
         cell = kind_of_int(content)
     elif is_utf8(wire, start, behind - start):
         cell, content, stop = TEXT, start << TEXT_SHIFT | behind - start, behind
     if stop != behind or (name < names.sizes.shape[0] and not put(sink, row, name, cell, content)):
-        return DECLINED
-    sink.counts[PRIOR] = name
-    return behind
+        return DECLINED, prior
+    return behind, name
 
 
 @inner

@@ -16,6 +16,7 @@ from slo_exporter.ingest.otlp.compiled.arrays import (
     OLD,
     OLDEST,
     PARENT_LENGTH,
+    PRIOR,
     ROW_SHIFT,
     ROWS,
     SCOPE_AT,
@@ -49,6 +50,9 @@ _TRACE, _SPAN, _PARENT, _NAME, _KIND, _START, _END = 2, 4, 8, 10, 12, 14, 16
 """Where the fields of a span stand in `Wire.fields`: twice their numbers."""
 _ATTRIBUTES, _EVENTS, _LOST, _STATUS = 9, 11, 24, 15
 _ATTRIBUTES_TAG = 0x4A
+_TRACE_TAG, _SPAN_TAG, _START_TAG, _END_TAG = 0x0A, 0x12, 0x39, 0x41
+_LONG = 128
+"""From here on a size takes more than a byte."""
 _MESSAGE, _CODE = 4, 6
 """Where those of a status stand."""
 _TIME, _EVENT_NAME, _EVENT_ATTRIBUTES = 2, 4, 3
@@ -67,17 +71,23 @@ def take_span(wire: Wire, names: Names, sink: Sink, at: int, end: int) -> int:
     """Take the span that stands there: 0, or why it is refused, or `DECLINED`."""
     width = 2 * wire.shapes.shape[1]
     row, statuses = sink.counts[ROWS], 0
-    for index in range(width + _CODE + 2):
-        wire.fields[index] = 0
+    wire.fields[: width + _CODE + 2] = 0
     begin(names, sink, OF_SPAN)
+    # What is behind what is only guessed from it, so some need not tell: it stays in a register.
+    prior = sink.counts[PRIOR]
     while at < end:
         if wire.body[at] == _ATTRIBUTES_TAG:
-            behind = repeated(wire, names, sink, at, end, row)
+            behind, prior = repeated(wire, names, sink, (at, end, prior), row)
             if behind < 0:
                 size, start = length(wire, at + 1, end)
-                behind = start + size
+                behind, sink.counts[PRIOR] = start + size, prior
                 if start < 0 or not attribute(wire, names, sink, (at, start, behind), row, OF_SPAN):
                     return DECLINED
+                prior = sink.counts[PRIOR]
+            at = behind
+            continue
+        behind = _behind_usual(wire, at, end)
+        if behind >= 0:
             at = behind
             continue
         number, at = field(wire, SPAN, at, end, FIRST_MESSAGE)
@@ -95,6 +105,24 @@ def take_span(wire: Wire, names: Names, sink: Sink, at: int, end: int) -> int:
         take_back(sink)
         return reason
     return _accept(wire, names, sink, row)
+
+
+@hot
+def _behind_usual(wire: Wire, at: int, end: int) -> int:
+    """Read an id or a time as `field` does, where it is written as usual: the position behind it, or `DECLINED`."""
+    mark = as_long(wire.body[at])
+    size, value, behind = as_long(0), at + 2, as_long(DECLINED)
+    if (mark == _TRACE_TAG or mark == _SPAN_TAG) and value < end:
+        size = as_long(wire.body[at + 1])
+        behind = value + size if size < _LONG else behind
+    elif (mark == _START_TAG or mark == _END_TAG) and at + WORD < end:
+        size = value = as_long(wire.words[at + 1])
+        behind = at + 1 + WORD
+    if behind < 0 or behind > end:
+        return DECLINED
+    place = mark >> 3 << 1
+    wire.fields[place], wire.fields[place + 1] = value, size
+    return behind
 
 
 @inner

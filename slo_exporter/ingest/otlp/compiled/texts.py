@@ -3,7 +3,7 @@
 import numpy as np
 
 from slo_exporter.ingest.otlp.compiled.arrays import TEXT_SHIFT, Dense, Wire
-from slo_exporter.ingest.otlp.compiled.jit import hot, inner, part
+from slo_exporter.ingest.otlp.compiled.jit import bounded, hot, inner, part
 from slo_exporter.ingest.otlp.compiled.shapes import DECLINED, as_long
 
 WORD = 8
@@ -29,14 +29,17 @@ def short_word(wire: Wire, at: int, size: int) -> np.uint64:
     return word
 
 
-@hot
+@bounded
 def same_bytes(wire: Wire, left: int, right: int, size: int) -> bool:
-    """Say whether *size* bytes, at least 8, are the same."""
+    """Say whether *size* bytes, at least 8, are the same; those that the body does not have are not."""
     last = size - WORD
-    if wire.words[left + last] != wire.words[right + last]:
+    limit = wire.words.shape[0] - last
+    if last < 0 or left < 0 or right < 0 or left >= limit or right >= limit:
+        return False
+    if wire.words[np.uint64(left + last)] != wire.words[np.uint64(right + last)]:
         return False
     for step in range(0, last, WORD):
-        if wire.words[left + step] != wire.words[right + step]:
+        if wire.words[np.uint64(left + step)] != wire.words[np.uint64(right + step)]:
             return False
     return True
 

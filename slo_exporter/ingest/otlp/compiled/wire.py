@@ -10,7 +10,7 @@ Source: protobuf, "Encoding"; The Unicode Standard, table 3-7 "Well-Formed UTF-8
 import numpy as np
 
 from slo_exporter.ingest.otlp.compiled.arrays import Wire
-from slo_exporter.ingest.otlp.compiled.jit import hot, inner, part
+from slo_exporter.ingest.otlp.compiled.jit import bounded, hot, inner, part
 from slo_exporter.ingest.otlp.compiled.shapes import DECLINED, FIXED32, FIXED64, LENGTH, UNKNOWN, VARINT, Check, as_long
 
 _LONGEST_VARINT = 10
@@ -89,15 +89,24 @@ def payload(wire: Wire, wire_type: int, at: int, end: int) -> tuple[int, int, in
     return 0, at, DECLINED
 
 
+@bounded
+def _is_ascii(wire: Wire, at: int, size: int) -> bool:
+    """Say whether a text of at least 8 bytes is well formed without a second look."""
+    last = size - 8
+    if last < 0 or at < 0 or at >= wire.words.shape[0] - last:
+        return False
+    letters = wire.words[np.uint64(at + last)]
+    for step in range(0, last, 8):
+        letters |= wire.words[np.uint64(at + step)]
+    return letters & _NOT_ASCII == 0
+
+
 @inner
 def is_utf8(wire: Wire, at: int, size: int) -> bool:
     """Say whether a text is well formed: without surrogates, over-long forms and what is beyond U+10FFFF."""
-    end = at + size
-    last = end - 8
-    while at <= last and wire.words[at] & _NOT_ASCII == 0:
-        at += 8
-    if size >= 8 and at > last and wire.words[last] & _NOT_ASCII == 0:
+    if _is_ascii(wire, at, size):
         return True
+    end = at + size
     while at < end:
         at = at + 1 if wire.body[at] < 128 else _behind_character(wire, at, end)
         if at < 0:

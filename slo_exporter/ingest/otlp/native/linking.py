@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import importlib
 import importlib.util
+import operator
 import os
 import struct
 import sys
@@ -105,6 +106,7 @@ def function(entry: Entry, address: int) -> Callable[..., Any]:
     words_of = (_ADDRESS if leaf.dimensions else NUMBERS[leaf.dtype][1] for leaf in entry.leaves())
     pack = struct.Struct(f"={''.join(words_of)}").pack
     puts = tuple(map(_put, entry.arguments))
+    read = _read(entry)
 
     def called(*arguments: Any) -> Any:
         words: list[Any] = []
@@ -116,8 +118,7 @@ def function(entry: Entry, address: int) -> Callable[..., Any]:
             raise TypeError(f"{entry.name}: an array is not of the dtype, dimensions or flags that are declared")
         if status:
             raise KernelError(f"{entry.name} ended with status {status}")
-        numbers = tuple(getattr(result, name) for name, *_ in result._fields_)
-        return numbers if entry.is_tuple else next(iter(numbers), None)
+        return read(result)
 
     return called
 
@@ -127,19 +128,38 @@ def _result_type(names: Sequence[str]) -> type[ctypes.Structure]:
     return type("_Result", (ctypes.Structure,), {"_fields_": fields})
 
 
+def _read(entry: Entry) -> Callable[[Any], Any]:
+    """Give what reads a result: None, a number, or a tuple of them."""
+    names = [f"result_{at}" for at in range(len(entry.results))]
+    if entry.is_tuple:
+        return lambda result: tuple([getattr(result, name) for name in names])
+    return operator.attrgetter(*names) if names else lambda _: None
+
+
 def _put(argument: Argument) -> Put:
     """Put a number, the address of an array, or all that is in a tuple."""
     if argument.dimensions:
         return lambda words, array: words.append(id(array))
     if not argument.items:
         return list.append
-    if all(item.dimensions for item in argument.items):
-        return lambda words, arrays: words.extend(map(id, arrays))
+    arrays = sum(item.dimensions > 0 for item in argument.items)
+    if all(item.dimensions for item in argument.items[:arrays]) and not any(item.items for item in argument.items):
+        return _put_arrays(arrays)
     puts = tuple(map(_put, argument.items))
 
     def put(words: list[Any], values: Any) -> None:
         for one, value in zip(puts, values, strict=True):
             one(words, value)
+
+    return put
+
+
+def _put_arrays(count: int) -> Put:
+    """Put the numbers of a tuple behind its *count* arrays."""
+
+    def put(words: list[Any], values: Any) -> None:
+        words.extend(map(id, values[:count]))
+        words.extend(values[count:])
 
     return put
 

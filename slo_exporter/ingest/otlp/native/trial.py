@@ -1,6 +1,6 @@
 """A first export for a compiled decoder, in the process that compiled it: the daemon shall not be where it fails."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -10,6 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.decode import Keys, decode
+from slo_exporter.ingest.otlp.digest import digest_of
 from slo_exporter.ingest.otlp.refusals import Refusals
 from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch
 from slo_exporter.sli.texts import Texts
@@ -24,6 +25,9 @@ _VALUES: Final = (
     AnyValue(string_value="günther"),
 )
 _CODES: Final = (Status.STATUS_CODE_UNSET, Status.STATUS_CODE_OK, Status.STATUS_CODE_ERROR)
+_PATTERN: Final = bytes(range(251)) * 200
+_BODIES: Final = (b"", _PATTERN[: 1 << 15], *(_PATTERN[start : -499 * start] for start in range(1, 8)))
+"""To be hashed: of unequal sizes, and in all so large that it is not left to hashlib."""
 _KEYS: Final = Keys(span=frozenset({"asked", "never"}), resource=frozenset({"service.name"}))
 
 
@@ -34,17 +38,21 @@ class CompiledDecoder(Protocol):
         """Decode one export; None: let the authority do it."""
         ...
 
+    def digests(self, bodies: Sequence[bytes]) -> list[bytes]:
+        """Give the BLAKE2b digest of each body, 16 bytes."""
+        ...
+
 
 class TrialError(Exception):
-    """It does not decode what it must."""
+    """It does not decode, or hash, what it must."""
 
 
 def attempt(decoder: CompiledDecoder) -> None:
     """
-    Let it decode an ordinary export.
+    Let it decode an ordinary export, and hash bodies.
 
     Raises:
-        TrialError: it declines, or has found something else than the authority.
+        TrialError: it declines, or has found something else than the authority or hashlib.
     """
     body = _body()
     found = decoder.decode(body, _KEYS, now_ns=_NOW_NS, lateness_ns=_LATENESS_NS)
@@ -53,6 +61,8 @@ def attempt(decoder: CompiledDecoder) -> None:
         raise TrialError("the compiled decoder declines an ordinary export")
     if found[1] != refusals or _plain(found[0]) != _plain(spans):
         raise TrialError("the compiled decoder reads an ordinary export as another one")
+    if decoder.digests(_BODIES) != [*map(digest_of, _BODIES)]:
+        raise TrialError("the compiled decoder hashes bodies to other digests than hashlib")
 
 
 def _body() -> bytes:
