@@ -100,6 +100,32 @@ def test_gaps_of_several_sequences_are_exact(total: int, tokens: int, sequences:
     assert fields["inter_token"].tolist() == [expected]
 
 
+@given(st.lists(st.none() | st.integers(0, 10**15), min_size=4, max_size=4))
+def test_what_is_derived_of_what_is_missing_is_missing(values: list[int | None]) -> None:
+    """And so is what would be negative."""
+    names = ("queue", "prefill", "ttft", "decode")
+    deriving = Convention(
+        framework="test",
+        requests=Match(),
+        fields={name: Source(name, "ns") for name in names},
+        derived=(Derived(field="preprocess", plus=("ttft", "decode"), minus=("queue", "prefill")),),
+    )
+    known = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    total = sum(known.get(name, 0) for name in names[2:]) - sum(known.get(name, 0) for name in names[:2])
+    expected = total if len(known) == len(names) and total >= 0 else MISSING
+    assert fields_of(one_span(0, **known), deriving)["preprocess"].tolist() == [expected]
+
+
+def test_long_columns_are_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are what short ones are, each from the first key that has a value."""
+    deriving = replace(DERIVING, fields={**DERIVING.fields, "ttft": (Source("none", "s"), Source("ttft", "ns"))})
+    span = one_span(10 * SECOND_NS, ttft=SECOND_NS, tokens=10)
+    at_once = {name: column.tolist() for name, column in fields_of(span, deriving).items()}
+    monkeypatch.setattr("slo_exporter.ingest.otlp.conventions.fields._MOST_AT_ONCE", 1)
+    assert {name: column.tolist() for name, column in fields_of(span, deriving).items()} == at_once
+    assert (at_once["ttft"], at_once["inter_token"]) == ([SECOND_NS], [SECOND_NS])
+
+
 def test_where_each_value_comes_from_is_told_when_asked() -> None:
     """An attribute, the span itself, other fields; the values are the same."""
     told: Provenances = {}

@@ -20,10 +20,11 @@ from slo_exporter.ingest.otlp.conventions.match import Match
 from slo_exporter.ingest.otlp.conventions.records import Declared
 from slo_exporter.ingest.otlp.conventions.sglang import SGLANG
 from slo_exporter.ingest.otlp.decode import decode
-from slo_exporter.ingest.otlp.groups import MOST_ROWS, in_groups, together
+from slo_exporter.ingest.otlp.groups import MOST_ROWS, by_value, in_groups, together
 from slo_exporter.ingest.otlp.recognition import Recognised, Recognition
 from slo_exporter.ingest.otlp.spans import MOST_TOGETHER, SpanBatch
 from slo_exporter.sli.records import Outcome, RequestBatch
+from slo_exporter.sli.texts import texts_of
 
 SpanOf = Callable[..., Span]
 BodyOf = Callable[..., bytes]
@@ -174,12 +175,32 @@ def test_what_is_odd_about_one_export_takes_no_other_with_it(read: Read, span: S
     assert [len(found.requests) for found in recognition.recognise_all(group)] == [1, 1]
 
 
+def test_a_bug_out_of_groups_is_logged_once(
+    read: Read, span: SpanOf, now_ns: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However many groups it costs the gain of being one; what goes well is not spoken of."""
+    recognition = Recognition(Declared(conventions=(_ONE_AT_A_TIME,)))
+    odd, plain = ([(read(span(name=name)), now_ns)] * 2 for name in ("one at a time", "llm_request"))
+    for group in (plain, odd, odd):
+        recognition.recognise_all(group)
+    printed = capsys.readouterr().out
+    assert (printed.count("recognition_bug"), "LookupError" in printed) == (1, True)
+
+
 def test_what_fails_alone_fails(read: Read, span: SpanOf, now_ns: int) -> None:
     """Nothing is said of a group then."""
     recognition = Recognition(Declared(conventions=(_ONE_AT_A_TIME,)))
     one, two = read(span(name="llm_request")), read(span(name="one at a time"), span(name="one at a time"))
     with pytest.raises(LookupError):
         recognition.recognise_all([(one, now_ns), (two, now_ns)])
+
+
+def test_rows_by_number_may_be_counted_twice() -> None:
+    """Even if they are as many as there are rows; marked ones count once, and those without a text not at all."""
+    services, exports_ = texts_of(["a", "b", None]), np.array([0, 0, 1])
+    assert list(by_value(services, exports_, np.array([1, 1, 1]))) == [(0, 1, 3)]
+    assert list(by_value(services, exports_, np.array([True, True, True]))) == [(0, 0, 1), (0, 1, 1)]
+    assert list(by_value(services, None, np.array([False, True, True]))) == [(0, 1, 1)]
 
 
 def test_groups_are_bounded() -> None:

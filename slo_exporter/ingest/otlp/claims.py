@@ -6,9 +6,10 @@ Each span is a request, a part of one, a probe, or nobody's.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slo_exporter.ingest.otlp.conventions.convention import Convention, Part
 from slo_exporter.ingest.otlp.conventions.match import Match
@@ -19,7 +20,8 @@ from slo_exporter.ingest.otlp.decode import Keys
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.records import Ints, Mask
 
-_NO_ROWS: Final = np.zeros(0, dtype=np.int64)
+NO_ROWS: Final = np.zeros(0, dtype=np.int64)
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,7 @@ class Claim:
     requests: Ints
     probes: Ints
     parts: Sequence[tuple[Part, Ints]]
-    others: Ints = field(default_factory=lambda: _NO_ROWS)
+    others: Ints = field(default_factory=lambda: NO_ROWS)
     """Requests of the same framework that an earlier convention claims."""
 
     def above(self, spans: SpanBatch) -> Ints:
@@ -67,16 +69,18 @@ class Claimants:
             claim = _beside(self._claim(convention, spans, free), claims)
             if len(claim.requests) or len(claim.probes) or claim.parts:
                 claims.append(claim)
-            if not free.any():
+            if not np.count_nonzero(free):
                 break
-        return claims or [Claim(convention=CONVENTIONS[0], requests=_NO_ROWS, probes=_NO_ROWS, parts=())], free
+        return claims or [Claim(convention=CONVENTIONS[0], requests=NO_ROWS, probes=NO_ROWS, parts=())], free
 
     def _claim(self, convention: Convention, spans: SpanBatch, free: Mask) -> Claim:
         """The spans of *free* that *convention* claims; they are free no more."""
-        requests, probes = _taken(convention.requests, spans, free), _NO_ROWS
+        requests, probes = _taken(convention.requests, spans, free), NO_ROWS
         if convention.probe and len(requests):
             is_probe = convention.probe(of_rows(spans, requests), self._ignore_routes)
             requests, probes = requests[~is_probe], requests[is_probe]
+        if not np.count_nonzero(free):
+            return Claim(convention=convention, requests=requests, probes=probes, parts=())
         shared = self._shared.get(id(convention), ())
         has_requests = _in_exports_of(spans, requests, probes) if shared else None
         taken = [
@@ -127,12 +131,17 @@ def _in_exports_of(spans: SpanBatch, *rows: Ints) -> Mask:
 def _taken(match: Match, spans: SpanBatch, free: Mask, among: Mask | None = None) -> Ints:
     """The rows of *free*, and of *among* if given, that match; they are free no more."""
     if not match.may_match(spans):
-        return _NO_ROWS
+        return NO_ROWS
     taken = match.mask(spans) & free
     if among is not None:
         taken &= among
-    free &= ~taken
-    return np.flatnonzero(taken)
+    free ^= taken
+    return taken.nonzero()[0]
+
+
+def end_to_end(arrays: Sequence[NDArray[_Number]]) -> NDArray[_Number]:
+    """The arrays, at least one, one after the other; one alone is the usual case and costs nothing."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def of_rows(spans: SpanBatch, rows: Ints) -> SpanBatch:

@@ -37,6 +37,7 @@ _IDENTITIES: Final = (
     (("queue", "preprocess", "inference", "postprocess"), "e2e"),
 )
 """Stages, and what they fit into."""
+_WHOLES: Final = frozenset(whole for _, whole in _IDENTITIES)
 _TIMED: Final = tuple(sorted({name for parts, whole in _IDENTITIES for name in (*parts, whole)}))
 
 
@@ -48,23 +49,20 @@ def of_refusals(by_service: Mapping[tuple[str, str], int]) -> Counter[tuple[str,
     return doubts
 
 
-def of_spans(spans: SpanBatch, unmatched: Mask, now_ns: Sequence[int]) -> Doubtful:
+def of_spans(spans: SpanBatch, negative: Mask, unmatched: Mask, now_ns: Sequence[int]) -> Doubtful:
     """Spans that are odd by themselves; *now_ns*: when each export came."""
-    latest = np.array(now_ns, dtype=np.int64) + _SKEW_NS
-    return _counted(
-        spans.service,
-        spans.exports,
-        (
-            (Doubt.NEGATIVE, spans.start_ns > spans.end_ns),
-            (Doubt.SKEWED, spans.end_ns > (latest if spans.exports is None else latest[spans.exports])),
-            (Doubt.UNMATCHED, unmatched),
-        ),
-    )
+    doubts = [(Doubt.NEGATIVE, negative), (Doubt.UNMATCHED, unmatched)]
+    if spans.end_ns.max(initial=MISSING) > min(now_ns) + _SKEW_NS:
+        latest = np.array(now_ns, dtype=np.int64) + _SKEW_NS
+        doubts.append((Doubt.SKEWED, spans.end_ns > (latest if spans.exports is None else latest[spans.exports])))
+    return _counted(spans.service, spans.exports, doubts)
 
 
 def of_layers(spans: SpanBatch, every: Every, collapsed: Collapsed) -> Doubtful:
     """Request spans that ended outside of the request that they are a layer of."""
-    inner = np.flatnonzero((collapsed.owner >= 0) & ~collapsed.stands)
+    if collapsed.is_flat:
+        return Counter()
+    [inner] = ((collapsed.owner >= 0) & ~collapsed.stands).nonzero()
     if not inner.size:
         return Counter()
     outer = every.rows[collapsed.owner[inner]]
@@ -93,18 +91,28 @@ def of_requests(requests: RequestBatch, exports: Ints | None, generative: Collec
         exports: then the export of each.
         generative: frameworks of language models.
     """
-    is_generative = requests.framework.among(generative) & (requests.outcome == _OK)
-    no_tokens = (requests.number("completion_tokens") == MISSING) & (requests.number("prompt_tokens") == MISSING)
+    no_model, no_tokens = requests.model.codes < 0, _without_tokens(requests)
+    if np.count_nonzero(no_model) or np.count_nonzero(no_tokens):
+        is_generative = requests.framework.among(generative) & (requests.outcome == _OK)
+        no_model &= is_generative
+        no_tokens &= is_generative
     return _counted(
         requests.service,
         exports,
         (
             (Doubt.INCOMPLETE, requests.outcome == _INCOMPLETE),
-            (Doubt.MODEL_MISSING, is_generative & (requests.model.codes < 0)),
-            (Doubt.TOKENS_MISSING, is_generative & no_tokens),
+            (Doubt.MODEL_MISSING, no_model),
+            (Doubt.TOKENS_MISSING, no_tokens),
             (Doubt.STAGES_EXCEED, _exceed(requests)),
         ),
     )
+
+
+def _without_tokens(requests: RequestBatch) -> Mask:
+    without: Mask = requests.number("completion_tokens") == MISSING
+    if np.count_nonzero(without):
+        without &= requests.number("prompt_tokens") == MISSING
+    return without
 
 
 def generative(conventions: Sequence[Convention]) -> frozenset[str]:
@@ -121,12 +129,13 @@ def _exceed(requests: RequestBatch) -> Mask:
     exceed = np.zeros(len(requests), dtype=np.bool_)
     # Missing is 0 here: nothing exceeds what is missing.
     times = {name: np.maximum(requests.fields[name], 0) for name in _TIMED if name in requests.fields}
+    most = {name: times[name] + _SLACK_NS for name in _WHOLES if name in times}
     for parts, whole in _IDENTITIES:
         columns = [times[name] for name in parts if name in times]
         if columns and whole in times:
-            over = sum(columns[1:], columns[0]) - _SLACK_NS
-            if (over > times[whole]).any():  # hardly ever, and quickly said
-                exceed |= (times[whole] > 0) & (over > times[whole] * _MOST_SHARE)
+            total = sum(columns[1:], columns[0])
+            if np.count_nonzero(total > most[whole]):  # hardly ever, and quickly said
+                exceed |= (times[whole] > 0) & (total - _SLACK_NS > times[whole] * _MOST_SHARE)
     return exceed
 
 
@@ -134,7 +143,7 @@ def _counted(services: Texts, exports: Ints | None, doubts: Sequence[tuple[Doubt
     """Count rows by export, service and doubt; they are marked in a mask, or counted by number."""
     counted = Doubtful()
     for doubt, rows in doubts:
-        if rows.any() if rows.dtype == np.bool_ else rows.size:
+        if np.count_nonzero(rows) if rows.dtype == np.bool_ else rows.size:
             for export, code, count in by_value(services, exports, rows):
                 counted[export, services.values[code], str(doubt)] += count  # of texts, values may repeat
     return counted

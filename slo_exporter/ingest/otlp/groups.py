@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from slo_exporter.ingest.otlp.spans import MOST_TOGETHER, Attribute, Columns, SpanBatch, ValueKind
-from slo_exporter.sli.records import MISSING, Ints, Mask, RequestBatch, StageTimes, concat_stages
+from slo_exporter.sli.records import MISSING, NO_STAGE_TIMES, Ints, Mask, RequestBatch, StageTimes, concat_stages
 from slo_exporter.sli.texts import Texts, concat_texts, missing_texts
 
 MOST_ROWS = 16_384
@@ -71,10 +71,13 @@ def together(batches: Sequence[SpanBatch]) -> SpanBatch:
 
 
 def counts(exports: Ints | None, rows: Ints | Mask, number: int) -> Ints:
-    """How many of some rows are of each of *number* exports; *exports*: of every row, None where there is one."""
+    """How many of some rows, each once, are of each of *number* exports; *exports*: of every row, None for one."""
+    many = np.count_nonzero(rows) if rows.dtype == np.bool_ else len(rows)
     if exports is None:
-        return np.array([np.count_nonzero(rows) if rows.dtype == np.bool_ else len(rows)])
-    return np.bincount(exports[rows], minlength=number)
+        return np.array([many])
+    if not many:
+        return np.zeros(number, dtype=np.int64)
+    return np.bincount(exports if many == len(exports) else exports[rows], minlength=number)
 
 
 def apiece(rows: _Rows, exports: Ints | None, number: int) -> list[_Rows]:
@@ -88,6 +91,8 @@ def apiece(rows: _Rows, exports: Ints | None, number: int) -> list[_Rows]:
 def homeless_apiece(found: Sequence[Homeless], number: int) -> list[StageTimes]:
     """What was found of each of *number* exports, in order."""
     found = [each for each in found if len(each.stages)]
+    if not found:
+        return [NO_STAGE_TIMES] * number
     stages = concat_stages([each.stages for each in found])
     known = [each.exports for each in found if each.exports is not None]
     if not known:
@@ -108,10 +113,12 @@ def doubts_apiece(doubtful: Sequence[Doubtful], number: int) -> list[Counter[tup
 
 def by_value(texts: Texts, exports: Ints | None, rows: Ints | Mask) -> Iterator[tuple[int, int, int]]:
     """Count *rows* by export and text: each export, the index of the text and how many rows have it."""
-    width = len(texts.values) + 1
-    codes = texts.codes[rows] + 1
-    found = np.bincount(codes if exports is None else codes + exports[rows] * width)
-    for key in np.flatnonzero(found).tolist():
+    width, codes = len(texts.values) + 1, texts.codes
+    if rows.dtype != np.bool_ or np.count_nonzero(rows) < len(rows):
+        codes, exports = codes[rows], None if exports is None else exports[rows]
+    keys = codes + 1 if exports is None else exports * width + (codes + 1)
+    found = np.bincount(keys)
+    for key in found.nonzero()[0].tolist():
         export, code = divmod(key, width)
         if code:
             yield export, code - 1, int(found[key])
@@ -130,20 +137,20 @@ def _distinct(columns: Sequence[Texts]) -> Texts:
 
 
 def _columns(mappings: Sequence[Mapping[str, Attribute]], sizes: Sequence[int]) -> Columns:
-    def column(key: str) -> Attribute:
+    no_texts = missing_texts(sum(sizes))
+
+    def pieces(key: str) -> Sequence[Attribute]:
         known = (mapping.get(key) for mapping in mappings)
-        return _column([_absent(rows) if one is None else one for one, rows in zip(known, sizes, strict=True)])
+        return [_absent(rows) if one is None else one for one, rows in zip(known, sizes, strict=True)]
 
-    return Columns((key for mapping in mappings for key in mapping), column)
+    return Columns((key for mapping in mappings for key in mapping), lambda key: _column(pieces(key), no_texts), pieces)
 
 
-def _column(columns: Sequence[Attribute]) -> Attribute:
+def _column(columns: Sequence[Attribute], no_texts: Texts) -> Attribute:
     kind = np.concatenate([column.kind for column in columns])
     number = np.concatenate([column.number for column in columns])
-    has_texts = any(column.text.values for column in columns)
-    return Attribute(
-        kind, number, concat_texts([column.text for column in columns]) if has_texts else missing_texts(len(kind))
-    )
+    texts = [column.text for column in columns]
+    return Attribute(kind, number, concat_texts(texts) if any(text.values for text in texts) else no_texts)
 
 
 def _absent(rows: int) -> Attribute:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from slo_exporter.ingest.otlp.conventions.convention import PREFILL, Inner
+from slo_exporter.ingest.otlp.conventions.convention import NOT_PREFILL, PREFILL, Inner
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances, derive
 from slo_exporter.ingest.otlp.conventions.parts import requests_above
 from slo_exporter.ingest.otlp.conventions.texts import hash64
@@ -39,6 +39,8 @@ class Collapsed:
     """What this shows of services."""
     exports: Ints | None
     """The export of each row, see `SpanBatch.exports`."""
+    is_flat: bool = False
+    """Every row stands, one export after the other."""
 
     @property
     def roles(self) -> Roles:
@@ -67,6 +69,10 @@ def collapse(spans: SpanBatch, every: Every, told: Provenances | None = None) ->
         every: their request spans.
         told: where each number comes from, by field; changed in place.
     """
+    if _is_flat(every):
+        return Collapsed(
+            batch=every.batch, owner=np.arange(len(every.rows)), shows=Shown(), exports=every.exports, is_flat=True
+        )
     every = replace(every, prefill=_prefill_below(spans, every))
     batch, owner = every.batch, np.arange(len(every.rows))
     shows = Shown()
@@ -86,6 +92,13 @@ def collapse(spans: SpanBatch, every: Every, told: Provenances | None = None) ->
     owner[is_alone & (~every.says("counts") | certain(every.prefill))] = NOBODY
     batch = with_answers(spans, every.rows, batch, owner == np.arange(len(owner)))
     return Collapsed(batch=batch, owner=owner, shows=shows, exports=every.exports)
+
+
+def _is_flat(every: Every) -> bool:
+    """Whether all are of one convention that says no more of a request than a span: most exports are."""
+    of_all = every.conventions[0]
+    says_more = of_all.derives_late or not of_all.counts or of_all.layer is Layer.HTTP
+    return len(every.conventions) == 1 and not says_more and not np.count_nonzero(every.prefill != NOT_PREFILL)
 
 
 def _prefill_below(spans: SpanBatch, every: Every) -> NDArray[np.uint8]:

@@ -4,21 +4,22 @@ From the spans of exports to their requests.
 Each span is claimed by the first convention that matches it. What it then is:
 a request, a part of one, a probe, or unmatched.
 
-A `Recognition` has no state: any number of threads may use it at once.
+A `Recognition` remembers nothing of exports: any number of threads may use it at once.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import NamedTuple
+from threading import Lock
+from typing import Final
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 from slo_exporter.ingest.otlp import doubts
-from slo_exporter.ingest.otlp.claims import Claim, Claimants, of_rows
+from slo_exporter.ingest.otlp.claims import NO_ROWS, Claim, Claimants, end_to_end, of_rows
 from slo_exporter.ingest.otlp.conventions.convention import MAY_BE_PREFILL, NOT_PREFILL, Convention
 from slo_exporter.ingest.otlp.conventions.fields import Provenances
 from slo_exporter.ingest.otlp.conventions.records import Declared, named_by_service, records_of
@@ -26,7 +27,6 @@ from slo_exporter.ingest.otlp.groups import (
     Doubtful,
     Homeless,
     apiece,
-    counts,
     doubts_apiece,
     homeless_apiece,
     in_groups,
@@ -38,10 +38,13 @@ from slo_exporter.ingest.otlp.part_models import named_by_parts, with_models
 from slo_exporter.ingest.otlp.part_times import told_by_parts
 from slo_exporter.ingest.otlp.roles import all_roles, roles_apiece, roles_shown
 from slo_exporter.ingest.otlp.spans import SpanBatch
+from slo_exporter.ingest.otlp.tallies import Tally, tallies
 from slo_exporter.sli.admission import Roles
 from slo_exporter.sli.joining import first_rows, joined, requests_of
 from slo_exporter.sli.records import Ints, Layer, Mask, RequestBatch, StageTimes, concat, staged
 from slo_exporter.sli.texts import Texts
+
+_log: Final = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,7 @@ class Recognition:
         claimants = Claimants(declared)
         self.conventions, self.keys, self.claims = claimants.conventions, claimants.keys, claimants.claims
         self._declared = declared
+        self._lock, self._bugs = Lock(), set[str]()
         self._generative = doubts.generative(self.conventions)
         self._engine_scopes = tuple(scope for convention in self.conventions for scope in convention.engine_scopes)
 
@@ -112,21 +116,32 @@ class Recognition:
 
     def _recognised(self, group: Sequence[tuple[SpanBatch, int]]) -> list[Recognised]:
         if len(group) > 1:
-            # What is odd about one export takes no other with it: alone it says so itself.
-            with suppress(Exception):
+            try:
                 return self._of_group(together([spans for spans, _ in group]), [now_ns for _, now_ns in group])
+            except Exception as bug:  # noqa: BLE001 - what is odd about one export takes no other with it
+                self._report(bug, len(group))
         return [self.recognise(spans, now_ns) for spans, now_ns in group]
+
+    def _report(self, bug: Exception, exports: int) -> None:
+        """Log a bug out of a group, once per kind; what is wrong with one of its exports that one says alone."""
+        kind = type(bug).__name__
+        with self._lock:
+            is_new = kind not in self._bugs
+            self._bugs.add(kind)
+        if is_new:
+            _log.error("recognition_bug", kind=kind, exports=exports, hint="each is recognised alone", exc_info=bug)
 
     def _of_group(self, spans: SpanBatch, now_ns: Sequence[int]) -> list[Recognised]:
         """Say what *spans* are, those of as many exports as there are *now_ns*; each is as it is alone."""
         number = len(now_ns)
         claims, unmatched = self.claims(spans)
-        told = self.told(spans, claims)
+        told = self.told(spans, claims, unmatched)
         collapsed = collapse(spans, told.every)
         requests, exports = self._requests(collapsed)
+        negative = spans.start_ns > spans.end_ns
         doubtful = (
             told.doubts,
-            doubts.of_spans(spans, unmatched, now_ns),
+            doubts.of_spans(spans, negative, unmatched, now_ns),
             doubts.of_layers(spans, told.every, collapsed),
             doubts.of_requests(requests, exports, self._generative),
         )
@@ -136,45 +151,49 @@ class Recognition:
             roles_apiece(shows, number),
             homeless_apiece((*told.homeless, *_homeless(collapsed)), number),
             doubts_apiece(doubtful, number),
-            _tallies(spans, claims, unmatched, number),
+            tallies(spans, claims, (unmatched, negative), number),
             strict=True,
         )
         return [_said(*of_one) for of_one in each]
 
-    def told(self, spans: SpanBatch, claims: Sequence[Claim], provenances: Provenances | None = None) -> Told:
+    def told(
+        self, spans: SpanBatch, claims: Sequence[Claim], unmatched: Mask, provenances: Provenances | None = None
+    ) -> Told:
         """
         The claimed request spans, a row each.
 
         Args:
             spans: of one export, or of several.
             claims: of the conventions, at least one.
+            unmatched: spans that none claims.
             provenances: filled with where their numbers come from, per row.
         """
-        batches, homeless, prefill = list[RequestBatch](), list[Homeless](), list[NDArray[np.uint8]]()
-        of_claims, odd = list[tuple[int, Provenances]](), Doubtful()
+        batches, homeless, prefills = list[RequestBatch](), list[Homeless](), list[NDArray[np.uint8]]()
+        of_claims, odd, exports = list[tuple[int, Provenances]](), Doubtful(), list[Ints]()
         above = [cache(partial(claim.above, spans)) for claim in claims]
         for claim, above_them in zip(claims, above, strict=True):
             parts = told_by_parts(spans, claim.convention, claim.parts, above_them)
             own: Provenances | None = None if provenances is None else {}
             rows = of_rows(spans, claim.requests)
             batches.append(records_of(rows, claim.convention, self._declared, parts.fills, own))
-            prefill.append(_prefill(rows, claim.convention))
+            prefills.append(_prefill(rows, claim.convention))
             of_claims.append((len(rows), own or {}))
+            exports += [] if rows.exports is None else [rows.exports]
             homeless += parts.homeless
             odd += parts.doubts
         if provenances is not None:
             provenances.update(_side_by_side(of_claims))
-        request_rows = np.concatenate([claim.requests for claim in claims])
+        request_rows, prefill = end_to_end([claim.requests for claim in claims]), end_to_end(prefills)
         models = self._models_of_parts(spans, claims, above, request_rows)
         batch = with_models(concat(batches), models, provenances)
         every = Every(
-            batch=_maybe_prefill(batch, np.concatenate(prefill)),
+            batch=_maybe_prefill(batch, prefill),
             rows=request_rows,
             conventions=tuple(claim.convention for claim in claims),
-            of=np.repeat(np.arange(len(claims)), [len(claim.requests) for claim in claims]),
-            prefill=np.concatenate(prefill),
-            unclaimed=_unclaimed(spans, claims),
-            exports=None if spans.exports is None else spans.exports[request_rows],
+            of=end_to_end([np.full(len(claim.requests), number) for number, claim in enumerate(claims)]),
+            prefill=prefill,
+            unclaimed=unmatched,
+            exports=end_to_end(exports) if exports else None,
         )
         return Told(every=every, homeless=homeless, doubts=odd)
 
@@ -190,9 +209,12 @@ class Recognition:
 
     def standing(self, collapsed: Collapsed) -> RequestBatch:
         """The rows that stand, with a model where the operator named one."""
-        rows = collapsed.standing
-        is_every = len(rows) == len(collapsed.batch) and bool((rows[1:] > rows[:-1]).all())
-        return named_by_service(collapsed.batch if is_every else collapsed.batch.take(rows), self._declared)
+        batch = collapsed.batch
+        if not collapsed.is_flat:
+            rows = collapsed.standing
+            is_every = len(rows) == len(batch) and bool((rows[1:] > rows[:-1]).all())
+            batch = batch if is_every else batch.take(rows)
+        return named_by_service(batch, self._declared)
 
     def roles(self, spans: SpanBatch, claims: Sequence[Claim]) -> Roles:
         """What the spans show of the services they are of."""
@@ -200,8 +222,9 @@ class Recognition:
 
     def _requests(self, collapsed: Collapsed) -> tuple[RequestBatch, Ints | None]:
         """What counts, each request once, one export after the other, and the export of each."""
-        batch = self.standing(collapsed)
-        exports = None if collapsed.exports is None else collapsed.exports[collapsed.standing]
+        batch, exports = self.standing(collapsed), collapsed.exports
+        if exports is not None and not collapsed.is_flat:
+            exports = exports[collapsed.standing]
         first = first_rows(batch, exports)
         if len(first) < len(batch):
             batch, exports = batch.take(first), None if exports is None else exports[first]
@@ -209,14 +232,6 @@ class Recognition:
         if exports is not None and len(heads) < len(batch):
             exports = exports[order[heads]]
         return joined(batch, order, heads), exports
-
-
-def _unclaimed(spans: SpanBatch, claims: Sequence[Claim]) -> Mask:
-    unclaimed = np.ones(len(spans), dtype=np.bool_)
-    for claim in claims:
-        for rows in (claim.requests, claim.probes, *(rows for _, rows in claim.parts)):
-            unclaimed[rows] = False
-    return unclaimed
 
 
 def _prefill(spans: SpanBatch, convention: Convention) -> NDArray[np.uint8]:
@@ -227,8 +242,11 @@ def _prefill(spans: SpanBatch, convention: Convention) -> NDArray[np.uint8]:
 
 def _maybe_prefill(batch: RequestBatch, prefill: NDArray[np.uint8]) -> RequestBatch:
     """The batch with those marked that may be first halves of requests."""
-    is_maybe = (prefill == MAY_BE_PREFILL) & (batch.layer == Layer.ENGINE)
-    return replace(batch, layer=np.where(is_maybe, np.uint8(Layer.PREFILL), batch.layer)) if is_maybe.any() else batch
+    is_maybe = prefill == MAY_BE_PREFILL
+    if not np.count_nonzero(is_maybe):
+        return batch
+    is_maybe &= batch.layer == Layer.ENGINE
+    return replace(batch, layer=np.where(is_maybe, np.uint8(Layer.PREFILL), batch.layer))
 
 
 def _side_by_side(of_claims: Sequence[tuple[int, Provenances]]) -> Provenances:
@@ -240,38 +258,16 @@ def _side_by_side(of_claims: Sequence[tuple[int, Provenances]]) -> Provenances:
     }
 
 
-class _Tally(NamedTuple):
-    """How many spans of one export are what."""
-
-    claimed: int
-    """As requests or parts of such."""
-    probes: int
-    unmatched: int
-    negative: int
-    """Of all those that end before they start."""
-
-
-def _tallies(spans: SpanBatch, claims: Sequence[Claim], unmatched: Mask, number: int) -> list[_Tally]:
-    claimed = np.concatenate(
-        [rows for claim in claims for rows in (claim.requests, *(rows for _, rows in claim.parts))]
-    )
-    probes = np.concatenate([claim.probes for claim in claims])
-    of_each = (
-        counts(spans.exports, rows, number) for rows in (claimed, probes, unmatched, spans.start_ns > spans.end_ns)
-    )
-    return [_Tally(*tally) for tally in zip(*(numbers.tolist() for numbers in of_each), strict=True)]
-
-
 def _homeless(collapsed: Collapsed) -> Iterator[Homeless]:
     """Time in stages of rows that are of requests in other exports."""
-    nobodys = np.flatnonzero(collapsed.owner == NOBODY)
+    nobodys = NO_ROWS if collapsed.is_flat else (collapsed.owner == NOBODY).nonzero()[0]
     if nobodys.size:
         stages, rows = staged(collapsed.batch.take(nobodys))
         yield Homeless(stages, None if collapsed.exports is None else collapsed.exports[nobodys[rows]])
 
 
 def _said(
-    requests: RequestBatch, roles: Roles, stages: StageTimes, doubts: Counter[tuple[str, str]], tally: _Tally
+    requests: RequestBatch, roles: Roles, stages: StageTimes, doubts: Counter[tuple[str, str]], tally: Tally
 ) -> Recognised:
     return Recognised(
         requests=requests,

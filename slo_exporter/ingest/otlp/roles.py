@@ -1,19 +1,18 @@
 """What the spans of an export show of the services that they are of."""
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
-
-import numpy as np
+from typing import Final, TypeAlias
 
 from slo_exporter.ingest.otlp.claims import Claim
 from slo_exporter.ingest.otlp.groups import by_value
 from slo_exporter.ingest.otlp.spans import SpanBatch
 from slo_exporter.sli.admission import FRONT_OF, Role, Roles
-from slo_exporter.sli.records import LONGEST_SERVICE, UNKNOWN_SERVICE, Ints, Layer, View
+from slo_exporter.sli.records import LONGEST_SERVICE, UNKNOWN_SERVICE, Ints, Layer, Mask, View
 from slo_exporter.sli.texts import Texts
 
 Shown: TypeAlias = frozenset[tuple[int, str, Role]]
 """Each export with a service and what its spans show it to be."""
+_ENGINES: Final = (Layer.ENGINE, Layer.FRONT)
 
 
 def roles_shown(spans: SpanBatch, claims: Sequence[Claim], engine_scopes: tuple[str, ...]) -> Shown:
@@ -26,16 +25,16 @@ def roles_shown(spans: SpanBatch, claims: Sequence[Claim], engine_scopes: tuple[
         engine_scopes: prefixes of scopes that engines alone have.
     """
     scopes = {scope for scope in spans.scope.values if scope.startswith(engine_scopes)}
-    roles = _roles(spans, np.flatnonzero(spans.scope.among(scopes)), Role.ENGINE) if scopes else Shown()
+    is_engine, roles = spans.scope.among(scopes), Shown()
     for claim in claims:
-        if claim.convention.layer in (Layer.ENGINE, Layer.FRONT) and claim.convention.view is View.SERVER:
+        if claim.convention.layer in _ENGINES and claim.convention.view is View.SERVER:
             # Not every engine has a scope of its own; and a front stands for its HTTP spans as an engine does.
-            roles |= _roles(spans, claim.requests, Role.ENGINE)
+            is_engine[claim.requests] = True
         behind = [claim.requests] if claim.convention.is_below else []
         behind += [rows for part, rows in claim.parts if part.is_below]
         for rows in behind:
             roles |= _roles(spans, rows, FRONT_OF[claim.convention.view])
-    return roles
+    return roles | _roles(spans, is_engine, Role.ENGINE)
 
 
 def roles_of(services: Texts, codes: Iterable[int], role: Role) -> Roles:
@@ -54,7 +53,7 @@ def roles_of(services: Texts, codes: Iterable[int], role: Role) -> Roles:
     )
 
 
-def shown(services: Texts, exports: Ints | None, rows: Ints, role: Role) -> Shown:
+def shown(services: Texts, exports: Ints | None, rows: Ints | Mask, role: Role) -> Shown:
     """The role of the services of some rows, see `roles_of`, in the export of each; *exports*: see `by_value`."""
     return frozenset(
         (export, *known)
@@ -73,5 +72,5 @@ def roles_apiece(shows: Shown, number: int) -> list[Roles]:
     return [frozenset((service, role) for of, service, role in shows if of == export) for export in range(number)]
 
 
-def _roles(spans: SpanBatch, rows: Ints, role: Role) -> Shown:
+def _roles(spans: SpanBatch, rows: Ints | Mask, role: Role) -> Shown:
     return shown(spans.service, spans.exports, rows, role)

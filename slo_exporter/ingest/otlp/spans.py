@@ -63,7 +63,13 @@ class Attribute:
 
     def words(self) -> Texts:
         """The values of TEXT alone."""
-        return Texts(self.text.values, np.where(self.kind == ValueKind.TEXT, self.text.codes, np.int32(-1)))
+        if self.is_all(ValueKind.TEXT):
+            return self.text
+        return Texts(self.text.values, np.where(self.kind == ValueKind.TEXT.value, self.text.codes, np.int32(-1)))
+
+    def is_all(self, kind: ValueKind) -> bool:
+        """Whether every value is of *kind*: as of most columns, which is told fastest of the bytes as they lie."""
+        return self.kind.tobytes() == bytes((kind,)) * len(self.kind)
 
     def take(self, rows: Rows) -> "Attribute":
         """The same column for some rows, or with rows repeated."""
@@ -77,11 +83,22 @@ class Columns(Mapping[str, Attribute]):
     Args:
         keys: in order; *make* is asked for these alone.
         make: makes the column of a key.
+        pieces: gives the pieces that it is made of; None: there are none.
     """
 
-    def __init__(self, keys: Iterable[str], make: Callable[[str], Attribute]) -> None:
+    def __init__(
+        self,
+        keys: Iterable[str],
+        make: Callable[[str], Attribute],
+        pieces: Callable[[str], Sequence[Attribute]] | None = None,
+    ) -> None:
         self._made = dict[str, Attribute | None].fromkeys(keys)
         self._make = make
+        self._pieces = pieces
+
+    def pieces(self, key: str) -> Sequence[Attribute]:
+        """Give the column of one key in pieces, one after the other."""
+        return (self[key],) if self._pieces is None else self._pieces(key)
 
     def __getitem__(self, key: str) -> Attribute:
         """Give the column of one key."""
@@ -140,6 +157,16 @@ class SpanBatch:
     def apart(self, words: Words) -> Words:
         """The *words*, one a span, so that those of two exports differ: spans of two have nothing in common."""
         return words if self.exports is None else words ^ _APART[self.exports]
+
+    def pieces(self, key: str) -> Sequence[Attribute]:
+        """
+        The column of the span attribute *key* in pieces, one after the other; none where it has no entry.
+
+        Each is of one of the exports that stand together. What is read once, and row by row, need not be put together.
+        """
+        if key not in self.attributes:
+            return ()
+        return self.attributes.pieces(key) if isinstance(self.attributes, Columns) else (self.attributes[key],)
 
     def __len__(self) -> int:
         """How many spans."""

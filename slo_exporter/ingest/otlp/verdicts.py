@@ -65,7 +65,7 @@ class Verdicts:
         self._recognition = recognition
         claims, unmatched = recognition.claims(spans)
         provenances: Provenances = {}
-        every = recognition.told(spans, claims, provenances).every
+        every = recognition.told(spans, claims, unmatched, provenances).every
         collapsed = collapse(spans, every, provenances)
         self._requests = recognition.standing(collapsed)
         self._roles = recognition.roles(spans, claims) | collapsed.roles

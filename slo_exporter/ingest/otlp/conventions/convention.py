@@ -16,6 +16,8 @@ from slo_exporter.sli.records import Layer, Mask, Outcome, View
 STATUS_OK: Final = 1
 STATUS_ERROR: Final = 2
 """OTLP StatusCode."""
+_OK: Final = np.uint8(Outcome.OK)
+_ERROR: Final = np.uint8(Outcome.ERROR)
 
 TEXT: Final = "text"
 """Instead of a unit: the value is a text that has its own, such as ``12.3ms``."""
@@ -104,7 +106,7 @@ class Part:
 
 def outcome_of_status(spans: SpanBatch) -> NDArray[np.uint8]:
     """Span status ERROR is an error, any other is ok."""
-    return np.where(spans.status == STATUS_ERROR, Outcome.ERROR, Outcome.OK).astype(np.uint8)
+    return np.where(spans.status == STATUS_ERROR, _ERROR, _OK)
 
 
 NOT_PREFILL: Final = 0

@@ -7,9 +7,9 @@ Where an attribute tells less exactly what parts tell, `Convention.parts_first` 
 where it does so even than what is derived, `Convention.last` does.
 """
 
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +27,15 @@ from slo_exporter.ingest.otlp.conventions.numbers import (
     span_durations,
 )
 from slo_exporter.ingest.otlp.conventions.parts import Parts, measured
-from slo_exporter.ingest.otlp.spans import SpanBatch
+from slo_exporter.ingest.otlp.spans import Attribute, SpanBatch
 from slo_exporter.sli.quantity import UNIT_NS
 from slo_exporter.sli.records import FIELDS, MISSING, Ints, Kind
 
 NO_PARTS: Final[Parts] = ()
 _TIMES: Final = frozenset(name for name, kind in FIELDS.items() if kind is Kind.DURATION)
 """Fields in nanoseconds; the others are counts."""
-_MOST_AT_ONCE: Final = 8192
-"""Numbers in 64 KiB."""
+_MOST_AT_ONCE: Final = 32_768
+"""Numbers in 256 KiB."""
 
 
 class Provenance(IntEnum):
@@ -99,10 +99,20 @@ def derive(
 
 def _derive_all(filling: "_Filling", convention: Convention, spans: SpanBatch) -> None:
     """What follows from other fields, and what is believed only where nothing does."""
+    sequences = _sequences(spans, convention.sequences)
     for derived in convention.derived:
         if not filling.is_full(derived.field):
-            filling.derive(derived, _sequences(spans, convention.sequences))
-    filling.from_attributes(spans, tuple(convention.last.items()))
+            filling.derive(derived, sequences)
+    if convention.last:
+        filling.from_attributes(spans, tuple(convention.last.items()))
+
+
+class _Read(NamedTuple):
+    """An attribute that a field is read from."""
+
+    field: str
+    key: str
+    source: Source
 
 
 class _Filling:
@@ -128,20 +138,13 @@ class _Filling:
 
     def from_attributes(self, spans: SpanBatch, sources: Sequence[tuple[str, Source]]) -> None:
         """Take the first value of the *sources* of each field."""
-        timed = [
-            (field, key, source) for field, source in sources if field in _TIMES for key in _present(source, spans)
-        ]
-        if timed:
-            columns = _durations([(_values(spans, key, source), source) for _, key, source in timed])
-            for (field, _, source), column in zip(timed, columns, strict=True):
+        read = [_Read(field, key, source) for field, source in sources for key in _present(source, spans)]
+        timed = [each for each in read if each.field in _TIMES]
+        counted = [each for each in read if each.field not in _TIMES]
+        for some in (*_at_once(timed, len(spans)), *_at_once(counted, len(spans))):
+            for (field, _, source), column in zip(some, _whole_numbers(spans, some), strict=True):
                 known = known_only(column != 0, column) if source.zero_is_missing else column
                 self.fill(field, known, Provenance.ATTRIBUTE)
-        for field, source in sources:
-            if field not in _TIMES:
-                for key in _present(source, spans):
-                    column = counts(_values(spans, key, source))
-                    known = known_only(column != 0, column) if source.zero_is_missing else column
-                    self.fill(field, known, Provenance.ATTRIBUTE)
 
     def derive(self, derived: Derived, sequences: Ints | int) -> None:
         """Fill a field from others."""
@@ -162,10 +165,11 @@ class _Filling:
             return first
         # Where one is missing the sum may wrap around: it is not looked at.
         total = sum(more, first) if not less else sum(more, first) - sum(less[1:], less[0])
-        known = total >= 0
-        for column in (first, *more, *less):
-            known &= column != MISSING
-        return known_only(known, total)
+        # No number of a field is negative, and what is missing is.
+        signs = total | first
+        for column in (*more, *less):
+            signs |= column
+        return known_only(signs >= 0, total)
 
     def _source(self, derived: Derived) -> Provenance | NDArray[np.uint8]:
         """A field that is another one under a second name comes from where that comes from."""
@@ -175,17 +179,25 @@ class _Filling:
         return self._told.get(derived.plus[0], np.zeros(len(self._nothing), dtype=np.uint8))
 
 
-def _durations(columns: Sequence[tuple[Floats, Source]]) -> Iterable[Ints]:
+def _at_once(read: Sequence[_Read], rows: int) -> Iterator[Sequence[_Read]]:
     """
-    The nanoseconds of columns.
+    As many as are read together.
 
-    All at once, one row a key, while they are short: a step of numpy costs the same
-    for one and for ten. Together large ones would leave the processor's cache.
+    A step of numpy costs the same for one short column and for ten. Together large
+    ones would leave the processor's cache.
     """
-    units = [1 if source.unit == TEXT else UNIT_NS[source.unit] for _, source in columns]
-    if sum(len(values) for values, _ in columns) > _MOST_AT_ONCE:
-        return [durations(values, unit) for (values, _), unit in zip(columns, units, strict=True)]
-    return durations(np.stack([values for values, _ in columns]), np.array(units)[:, np.newaxis])
+    size = max(1, _MOST_AT_ONCE // max(1, rows))
+    return (read[at : at + size] for at in range(0, len(read), size))
+
+
+def _whole_numbers(spans: SpanBatch, some: Sequence[_Read]) -> Ints:
+    """What *some*, all of them durations or all counts, read, one row each."""
+    pieces = [piece for each in some for piece in _values(spans, each.key, each.source)]
+    values = np.concatenate(pieces).reshape(len(some), -1)
+    if some[0].field not in _TIMES:
+        return counts(values)
+    units = [1 if each.source.unit == TEXT else UNIT_NS[each.source.unit] for each in some]
+    return durations(values, units[0] if len(set(units)) == 1 else np.array(units)[:, np.newaxis])
 
 
 def _present(source: Source, spans: SpanBatch) -> tuple[str, ...]:
@@ -193,9 +205,14 @@ def _present(source: Source, spans: SpanBatch) -> tuple[str, ...]:
     return (source.key, *(key for key in source.also if key in spans.attributes))
 
 
-def _values(spans: SpanBatch, key: str, source: Source) -> Floats:
-    """The numbers of one key, in the unit of its source; nanoseconds where each text has its own."""
-    attribute, rows = spans.attributes.get(key), len(spans)
+def _values(spans: SpanBatch, key: str, source: Source) -> Sequence[Floats]:
+    """The numbers of one key in pieces, in the unit of its source; nanoseconds where each text has its own."""
+    pieces = [_numbers(attribute, source) for attribute in spans.pieces(key)]
+    return pieces or [np.full(len(spans), np.nan)]
+
+
+def _numbers(attribute: Attribute, source: Source) -> Floats:
+    rows = len(attribute.kind)
     if source.member:
         return members(attribute, source.member, rows)
     return nanoseconds_of_texts(attribute, rows) if source.unit == TEXT else numbers(attribute, rows)
@@ -232,11 +249,12 @@ def _per_gap(total: Ints, tokens: Ints, sequences: Ints | int) -> Ints:
     In whole numbers total × sequences / (tokens − sequences). At two tokens a
     sequence or more the divisor is no less than *sequences*: nothing overflows.
     """
-    known = (total != MISSING) & (tokens >= 2 * sequences)
-    gaps = np.where(known, tokens - sequences, 1)
-    quotient, rest = np.divmod(np.where(known, total, 0), gaps)
+    known = (tokens >= 2 * sequences) & (total != MISSING)
+    gaps = known_only(known, tokens - sequences, 1)
+    quotient, rest = np.divmod(known_only(known, total, 0), gaps)
     if not isinstance(sequences, int):
         more, rest = np.divmod(rest * sequences, gaps)
         quotient = quotient * sequences + more
-    up = (2 * rest > gaps) | ((2 * rest == gaps) & (quotient % 2 == 1))
+    # More than half a gap; or half of one, if that makes the quotient even.
+    up = 2 * rest + (quotient & 1) > gaps
     return known_only(known, quotient + up)

@@ -6,17 +6,33 @@ The same for every framework: what differs stands in its `Convention`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 
 from slo_exporter.ingest.otlp.conventions.convention import Convention
 from slo_exporter.ingest.otlp.conventions.fields import Provenance, Provenances, fields_of
 from slo_exporter.ingest.otlp.conventions.parts import Parts
-from slo_exporter.ingest.otlp.conventions.texts import canonical, first_known, hash64, mapped, said, text_of, unquoted
+from slo_exporter.ingest.otlp.conventions.texts import (
+    canonical,
+    first_known,
+    hash64,
+    ids64,
+    mapped,
+    text_of,
+    unquoted,
+)
 from slo_exporter.ingest.otlp.spans import SpanBatch
-from slo_exporter.sli.records import RequestBatch, Words
+from slo_exporter.sli.records import RequestBatch, View, Words
 from slo_exporter.sli.seen import mix
 from slo_exporter.sli.texts import Texts, missing_texts
+
+_APART: Final = np.array([[hash(f"word {number}")] for number in range(3)]).view(np.uint64)
+"""
+A word for each of the three that a span's ids are, one a row.
+
+It is Python's own hash, salted per process: nobody outside can aim at two spans that look alike.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +73,7 @@ def records_of(
         told: filled with where each number comes from, see `fields_of`.
     """
     rows = len(spans)
-    service = hash64(spans.service)
-    ids = hash64(said(spans.attributes.get(convention.request_id), rows))
+    ids = ids64(spans.pieces(convention.request_id), rows)
     model = model_of(spans, convention, declared)
     if told is not None:
         told["model"] = np.where(model.codes < 0, 0, Provenance.ATTRIBUTE).astype(np.uint8)
@@ -68,11 +83,12 @@ def records_of(
         end_ns=spans.end_ns,
         trace_id=spans.trace_id,
         span_id=spans.span_id,
-        fingerprint=_fingerprint(spans, service),
-        request_key=_keyed(ids, service ^ np.uint64(convention.view)),
-        view=np.full(rows, convention.view, dtype=np.uint8),
+        fingerprint=_fingerprint(spans),
+        request_key=_where_known(ids, ids ^ _owners(spans.service, convention.view)),
+        # Of plain ints: numpy is slow to take an enum.
+        view=np.full(rows, convention.view.value, dtype=np.uint8),
         outcome=convention.outcome(spans),
-        layer=np.full(rows, convention.layer, dtype=np.uint8),
+        layer=np.full(rows, convention.layer.value, dtype=np.uint8),
         pair_key=_pair_key(spans, convention, ids),
         shadowed=np.zeros(rows, dtype=np.bool_),
         service=spans.service,
@@ -123,14 +139,26 @@ def _attribute(spans: SpanBatch, key: str) -> Texts:
     return first_known([canonical(source.get(key), len(spans)) for source in sources])
 
 
-def _fingerprint(spans: SpanBatch, service: Words) -> Words:
-    owner = service ^ spans.kind.astype(np.uint64)
-    return mix(owner, spans.trace_id[:, 0], spans.trace_id[:, 1], spans.span_id)
+def _fingerprint(spans: SpanBatch) -> Words:
+    """Hash of the ids, the kind and the service of each span, never 0."""
+    words = np.empty((3, len(spans)), dtype=np.uint64)
+    words[:2], words[2] = spans.trace_id.T, spans.span_id
+    words ^= _APART
+    fingerprint: Words = np.bitwise_xor.reduce(mix(words))  # the three at once, since a step costs more than a word
+    fingerprint ^= hash64(spans.service)
+    fingerprint ^= spans.kind
+    return np.maximum(fingerprint, np.uint64(1), out=fingerprint)
 
 
-def _keyed(ids: Words, *owner: Words) -> Words:
-    """Hash of the owner and the hashed id of each row, 0 where there is no id."""
-    return np.where(ids == 0, np.uint64(0), mix(*owner, ids))
+def _owners(services: Texts, view: View) -> Words:
+    """Hash of the service of each row with the view; Python runs once a service."""
+    hashes = [hash((service, view.value)) for service in (*services.values, None)]
+    return np.array(hashes).view(np.uint64).take(services.codes)
+
+
+def _where_known(ids: Words, keys: Words) -> Words:
+    """The keys, 0 where there is no id."""
+    return keys if np.count_nonzero(ids) == len(ids) else np.where(ids == 0, np.uint64(0), keys)
 
 
 def _pair_key(spans: SpanBatch, convention: Convention, ids: Words) -> Words:
@@ -138,9 +166,10 @@ def _pair_key(spans: SpanBatch, convention: Convention, ids: Words) -> Words:
     if convention.prefill is None:
         return np.zeros(len(spans), dtype=np.uint64)
     if convention.pair_id:
-        return _keyed(hash64(mapped(text_of(spans.attributes.get(convention.pair_id), len(spans)), _of_pair)))
+        shared = hash64(mapped(text_of(spans.attributes.get(convention.pair_id), len(spans)), _of_pair))
+        return _where_known(shared, mix(shared))
     # Cheaper than mixing: the ids are hashes already.
-    return np.where(ids == 0, np.uint64(0), ids ^ spans.trace_id[:, 0] ^ spans.trace_id[:, 1])
+    return _where_known(ids, ids ^ spans.trace_id[:, 0] ^ spans.trace_id[:, 1])
 
 
 def _of_pair(shared: str) -> str | None:

@@ -32,7 +32,9 @@ def said(attribute: Attribute | None, rows: int) -> Texts:
 
 def _has_others(attribute: Attribute) -> bool:
     """Whether any value is a number or a boolean: most columns are texts alone."""
-    others = (attribute.kind == ValueKind.NUMBER) | (attribute.kind == ValueKind.BOOL)
+    if attribute.is_all(ValueKind.TEXT):
+        return False
+    others = (attribute.kind == ValueKind.NUMBER.value) | (attribute.kind == ValueKind.BOOL.value)
     return bool(others.any())
 
 
@@ -85,13 +87,24 @@ def _number_text(number: float) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < _LARGE else repr(number)
 
 
+def ids64(pieces: Sequence[Attribute], rows: int) -> Words:
+    """`hash64` of what is `said` in a column of *rows*, in pieces one after the other, or none."""
+    if not pieces:
+        return np.zeros(rows, dtype=np.uint64)
+    return np.concatenate([_ids64(piece) for piece in pieces])
+
+
+def _ids64(attribute: Attribute) -> Words:
+    # The empty text is no id, and 0 is the hash of it: no need to look for one.
+    return hash64(canonical(attribute, len(attribute.kind)) if _has_others(attribute) else attribute.words())
+
+
 def hash64(texts: Texts) -> Words:
     """
-    A 64-bit hash per row; 0 where missing.
+    A 64-bit hash per row; 0 where missing, and of the empty text.
 
     It is Python's own: salted per process, so that nobody outside can aim at a
     collision, and gone with the process like everything that remembers it.
     """
     hashes = np.fromiter(map(hash, (*texts.values, "")), dtype=np.int64, count=len(texts.values) + 1)
-    hashes[-1] = 0
-    return hashes.astype(np.uint64)[texts.codes]
+    return hashes.view(np.uint64).take(texts.codes)
