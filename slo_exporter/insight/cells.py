@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slo_exporter.insight.observations import BUCKET_BITS, CELL_BITS, GROUPS_PER_SET, MEASURE_BITS, Observations
+from slo_exporter.insight.observations import CELL_BITS, GROUPS_PER_SET, MEASURE_BITS, Observations
 
 _KEY: Final = (1 << 32) - 1
 _TABLE: Final = 8
@@ -50,15 +50,17 @@ class Cells:
 
 def by_minute(observations: Observations) -> Iterator[tuple[int, Cells]]:
     """What was observed in each minute."""
-    cells, counts = _sizes(observations.cells, len(observations.groups) << CELL_BITS)
-    sum_cells = _distinct(cells >> BUCKET_BITS)
-    every = np.bincount(observations.cells >> BUCKET_BITS, weights=observations.duration_ns)
-    sums = every.astype(np.float64, copy=False)[sum_cells]
+    cells, sizes = _sizes(observations.cells, len(observations.groups) << CELL_BITS)
+    counts = sizes.astype(np.uint32)
+    sum_cells, sums = observations.sum_cells, observations.sums_ns
     minutes, keys = _placed(observations.groups, cells, CELL_BITS)
     sum_minutes, sum_keys = _placed(observations.groups, sum_cells, MEASURE_BITS)
-    for minute in _distinct(minutes).tolist():
+    if minutes[0] == minutes[-1]:
+        yield int(minutes[0]), Cells(keys, counts, sum_keys, sums)
+        return
+    for minute in minutes[_starts(minutes)].tolist():
         one, other = (slice(*each.searchsorted([minute, minute + 1]).tolist()) for each in (minutes, sum_minutes))
-        yield minute, Cells(keys[one], counts[one].astype(np.uint32), sum_keys[other], sums[other])
+        yield minute, Cells(keys[one], counts[one], sum_keys[other], sums[other])
 
 
 def _sizes(cells: NDArray[np.int64], room: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -112,10 +114,6 @@ def chained(several: Iterable[Cells]) -> Cells:
         np.concatenate([nothing, *(cells.sum_keys for cells in several)]),
         np.concatenate([np.zeros(0), *(cells.sums_ns for cells in several)]),
     )
-
-
-def _distinct(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
-    return ascending[_starts(ascending)]
 
 
 def _starts(ascending: NDArray[Any]) -> NDArray[np.intp]:

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slo_exporter.insight.steps import Steps
+from slo_exporter.insight.steps import Floats, Steps
 from slo_exporter.sli.records import Ints
 
 SCALE: Final = 6
@@ -71,9 +71,9 @@ class Quantile:
     """None: within 0.55 % of the exact one."""
 
 
-def buckets_of(durations_ns: Ints) -> Ints:
-    """The bucket of each duration, none of them negative."""
-    return _STEPS.of(durations_ns)
+def buckets_of(durations_ns: Ints, floats: Floats | None = None) -> Ints:
+    """The bucket of each duration, whatever where one is negative; *floats* are the same where somebody has them."""
+    return _STEPS.of(durations_ns, floats)
 
 
 def quantiles(counts: NDArray[Any], percents: Sequence[int]) -> tuple[Quantile | None, ...]:

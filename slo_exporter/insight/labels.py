@@ -11,7 +11,7 @@ Rules of this module:
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -96,21 +96,33 @@ class LabelSets:
     def found(self, service: Texts, model: Texts, view: NDArray[np.uint8]) -> "Found":
         """The sets of some rows, made while there is room."""
         models = len(model.values) + 1
-        # Codes from 0: the missing text comes first.
-        mixed, position = distinct(((service.codes + np.int64(1)) * models + model.codes + 1) * _VIEWS + view)
-        pairs, views = np.divmod(mixed, _VIEWS)
-        codes = zip(*(column.tolist() for column in (*np.divmod(pairs, models), views)), strict=True)
-        labels = ((_label(service, s), _label(model, m), View(v).name.lower()) for s, m, v in codes)
-        numbers = np.array(list(self._each(labels, np.bincount(position))), dtype=np.int64)
+        # Of most batches all rows are of one set.
+        is_one = len(view) > 0 and all(each.min() == each.max() for each in (service.codes, model.codes, view))
+        rows = slice(1 if is_one else None)
+        # The least code is -1, and the missing text comes first.
+        mixed = service.codes[rows].astype(np.int64)
+        mixed *= models * _VIEWS
+        mixed += model.codes[rows] * np.int64(_VIEWS)
+        mixed += view[rows]
+        codes, position = (mixed, np.zeros(len(view), dtype=np.int64)) if is_one else distinct(mixed)
+        pairs, views = np.divmod(codes + (models + 1) * _VIEWS, _VIEWS)
+        each = zip(*(column.tolist() for column in (*np.divmod(pairs, models), views)), strict=True)
+        labels = [(_label(service, s), _label(model, m), View(v).name.lower()) for s, m, v in each]
+        numbers = np.array(self._each(labels, position), dtype=np.int64)
         if len(set(numbers.tolist())) < len(numbers):  # values repeat, or another set stands for some
             numbers, merged = distinct(numbers)
             position = merged[position]
         return Found(numbers, position)
 
-    def _each(self, labels: Iterator[Labels], sizes: Ints) -> Iterator[int]:
-        for wanted, size in zip(labels, sizes.tolist(), strict=True):
-            number = self._numbers.get(wanted)
-            yield self._new(wanted, size) if number is None else number
+    def _each(self, labels: list[Labels], position: Ints) -> list[int]:
+        """The number of each set; *position* tells how many rows are of it."""
+        if all(wanted in self._numbers for wanted in labels):
+            return [self._numbers[wanted] for wanted in labels]
+        sizes = np.bincount(position).tolist()
+        return [
+            self._numbers[wanted] if wanted in self._numbers else self._new(wanted, size)
+            for wanted, size in zip(labels, sizes, strict=True)
+        ]
 
     def _new(self, wanted: Labels, size: int) -> int:
         """The number of a set that has none, be it that of another set that stands for it."""

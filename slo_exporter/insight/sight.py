@@ -11,7 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from slo_exporter.sli.records import LONGEST_SERVICE, MISSING, Mask, RequestBatch, View
+from slo_exporter.insight.runs import Runs
+from slo_exporter.sli.distinct import distinct
+from slo_exporter.sli.records import LONGEST_SERVICE, Mask, RequestBatch, View
 
 _HOUR_NS: Final = 3600 * 10**9
 """What was seen longer ago says nothing of now."""
@@ -73,11 +75,13 @@ class Sight:
 
 def _newest(requests: RequestBatch, mask: Mask) -> Iterator[tuple[str, int]]:
     """When the newest request among *mask* of each service ended; a service may be there twice."""
-    if not mask.any():
+    rows = np.flatnonzero(mask)
+    if not len(rows):
         return
-    # The last place is of rows without a service: their code is -1.
-    newest = np.full(len(requests.service.values) + 1, MISSING, dtype=np.int64)
-    np.maximum.at(newest, requests.service.codes[mask], requests.end_ns[mask])
-    for name, ended_ns in zip(requests.service.values, newest.tolist(), strict=False):
-        if ended_ns != MISSING and len(name) <= LONGEST_SERVICE:
-            yield name, ended_ns
+    codes, position = distinct(requests.service.codes[rows].astype(np.int64))
+    runs = Runs.of(position, rows)
+    newest = np.maximum.reduceat(requests.end_ns[runs.rows], runs.firsts)
+    for code, ended_ns in zip(codes.tolist(), newest.tolist(), strict=True):
+        # Rows without a service have code -1.
+        if code >= 0 and len(requests.service.values[code]) <= LONGEST_SERVICE:
+            yield requests.service.values[code], ended_ns

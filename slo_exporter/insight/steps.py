@@ -1,13 +1,18 @@
 """Buckets between fixed bounds, for many numbers at once."""
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slo_exporter.sli.records import Ints
 
+Floats: TypeAlias = NDArray[np.float64]
+
 _MANTISSA: Final = 52
 """Bits of a float's mantissa, the lowest ones."""
+_TOP: Final = (1 << _MANTISSA) - 1
+"""52 days in nanoseconds: beyond all bounds, as what is more."""
 
 
 class Steps:
@@ -15,11 +20,12 @@ class Steps:
     Which bucket a number is in, without a search.
 
     The bits of a float, from its exponent down, say in which of many narrow
-    cells a number lies. At most one bound lies in each, so that one comparison
-    of whole numbers decides.
+    cells a number lies. At most one bound lies in each: a table holds what to
+    add to a number so that it carries into the bits above where it is beyond
+    that bound, and the bits above are the bucket.
 
     Args:
-        bounds: upper bounds of the buckets, inclusive, ascending from 1 to less than 2^53.
+        bounds: upper bounds of the buckets, inclusive, ascending from 1 to less than 2^52; at most 2,046.
     """
 
     def __init__(self, bounds: Ints) -> None:
@@ -28,17 +34,27 @@ class Steps:
         cells = _cells(bounds, self._shift)
         self._first = int(cells[0])
         starts = np.arange(cells[0], cells[-1] + 2, dtype=np.int64) << self._shift
-        self._below = bounds.searchsorted(np.ceil(starts.view(np.float64)).astype(np.int64), side="left")
-        self._ends = np.append(bounds, np.iinfo(np.int64).max)
+        below = bounds.searchsorted(np.ceil(starts.view(np.float64)).astype(np.int64), side="left")
+        self._carries = (below << _MANTISSA) + (_TOP - np.append(bounds, _TOP)[below])
 
-    def of(self, values: Ints) -> Ints:
-        """The bucket of each of *values*, none of them negative; beyond all bounds it is the one more."""
-        below = self._below.take(_cells(values, self._shift) - self._first, mode="clip")
-        buckets: Ints = below + (values > self._ends.take(below))
+    def of(self, values: Ints, floats: Floats | None = None) -> Ints:
+        """
+        The bucket of each of *values*, whatever where one is negative; beyond all bounds it is the one more.
+
+        Args:
+            values: of any shape.
+            floats: the same, where somebody has them.
+        """
+        cells = _cells(values, self._shift, floats)
+        cells -= self._first
+        buckets: Ints = self._carries.take(cells, mode="clip")
+        buckets += np.minimum(values, _TOP)
+        buckets >>= _MANTISSA
         return buckets
 
 
-def _cells(values: Ints, shift: int) -> Ints:
+def _cells(values: Ints, shift: int, floats: Floats | None = None) -> Ints:
     """The float of each value, without its lowest bits; a rounded one is no less than one of a smaller value."""
-    cells: Ints = values.astype(np.float64).view(np.int64) >> shift
+    floats = values.astype(np.float64) if floats is None else floats
+    cells: Ints = floats.view(np.int64) >> shift
     return cells

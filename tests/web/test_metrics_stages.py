@@ -1,5 +1,7 @@
 """Stages, first tokens, output tokens: their families."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from boards import LedgerBoard
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from slo_exporter.insight.observations import TOKEN_BUCKETS, TOKEN_EDGES
 from slo_exporter.sli.records import MISSING, StageTimes
 from slo_exporter.sli.texts import texts_of
-from slo_exporter.web.metrics.histogram import BOUNDS_NS, FIRST_TOKEN_BOUNDS_NS, PER_TOKEN_BOUNDS_NS
+from slo_exporter.web.metrics.histogram import BOUNDS_NS, FIRST_TOKEN_BOUNDS_NS, LENGTH_BOUNDS_NS, PER_TOKEN_BOUNDS_NS
 from slo_exporter.web.metrics.requests import PROMPT_EDGES, PROMPT_LENGTHS, STAGES, RequestMetrics
 
 MS = 10**6
@@ -124,6 +126,34 @@ def test_columns_agree_with_a_loop(rows: list[tuple[str, int, int]]) -> None:
             known = [n for name, n in zip(services, column, strict=True) if name == service and n != MISSING]
             count, seconds = found.get((service, stage), (0, 0.0))
             assert (count, seconds) == (len(known), pytest.approx(sum(known) / 1e9))
+
+
+DURATION = st.one_of(st.just(MISSING), st.integers(0, 10**12), st.sampled_from([MS, 75 * MS, 75 * MS + 1, 15 * MS]))
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), DURATION, DURATION, DURATION, st.integers(-1, 40_000)), max_size=20))
+def test_families_of_different_bounds_agree_with_a_loop(rows: list[tuple[str, int, int, int, int]]) -> None:
+    """They are counted together, each in its own buckets; those of the by-length family in those of its length."""
+    services, e2e, ttft, inter_token, prompt = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+    metrics = RequestMetrics()
+    fields = {"ttft": ttft, "inter_token": inter_token, "prompt_tokens": [n if n >= 0 else MISSING for n in prompt]}
+    metrics.add(make_requests(services, ["m"] * len(rows), e2e, fields=fields))
+    lengths = [PROMPT_LENGTHS[sum(n > edge for edge in PROMPT_EDGES)] if n >= 0 else None for n in prompt]
+    unparted = [None] * len(rows)
+    for name, bounds, values, parts in (
+        ("inference_request_duration_seconds", BOUNDS_NS, e2e, unparted),
+        ("inference_time_to_first_token_seconds", FIRST_TOKEN_BOUNDS_NS, ttft, unparted),
+        ("inference_time_per_output_token_seconds", PER_TOKEN_BOUNDS_NS, inter_token, unparted),
+        ("inference_request_duration_by_length_seconds", LENGTH_BOUNDS_NS, e2e, lengths),
+    ):
+        expected = Counter(
+            (service, part, sum(value > bound for bound in bounds))
+            for service, value, part in zip(services, values, parts, strict=True)
+            if value >= 0 and (part or parts is unparted)
+        )
+        found = metrics.snapshot().families[name].series
+        counted = {(s.labels[0], s.part, at): n for s in found for at, n in enumerate(s.buckets) if n}
+        assert counted == expected
 
 
 def test_durations_are_told_by_the_length_of_the_prompt() -> None:

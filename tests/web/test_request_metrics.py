@@ -1,6 +1,7 @@
 """Counters of requests since the start."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -162,5 +163,5 @@ def test_repeated_text_values_are_one_series() -> None:
     batch.service.codes[:] = [0, 1]
     twice = type(batch.service)(("a", "a"), np.array([0, 1], dtype=np.int32))
     metrics = RequestMetrics()
-    metrics.add(type(batch)(**{name: getattr(batch, name) for name in batch.__slots__} | {"service": twice}))
+    metrics.add(replace(batch, service=twice))
     assert sum(only(metrics).outcomes) == 2

@@ -8,7 +8,7 @@ Rules of this module:
 3. Exemplars of a bucket only go forward in time, by `APART_NS` or more.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,36 +37,9 @@ class Exemplar:
     end_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Requests that may be exemplars."""
-
-    batch: RequestBatch
-    requests: Ints
-    """Positions in *batch*, by their end; of those that end together in the order of the batch."""
-
-    @classmethod
-    def of(cls, batch: RequestBatch) -> "Shown":
-        """Those that are not shadowed."""
-        counted = np.flatnonzero(~batch.shadowed)
-        return cls(batch, counted[_ascending(batch.end_ns[counted])])
-
-
-def _ascending(values: Ints) -> Ints:
-    """A stable order of *values*; to sort numbers that hold their place is many times faster."""
-    if not len(values):
-        return values
-    first, bits = int(values.min()), len(values).bit_length()
-    if (int(values.max()) - first) >> (63 - bits):
-        return np.argsort(values, kind="stable")
-    placed = ((values - first) << bits) | np.arange(len(values))
-    placed.sort()
-    return placed & ((1 << bits) - 1)
-
-
 class Exemplars:
     """
-    The newest request per row, a label set, and bucket.
+    The newest request per row, a label set or one of its parts, and bucket.
 
     Args:
         end_ns: shape (rows, buckets), `MISSING` where there was none yet.
@@ -104,10 +77,23 @@ class Exemplars:
         self._trace_id[cells] = batch.trace_id[requests]
         self._span_id[cells] = batch.span_id[requests]
 
-    def take(self, rows: Sequence[int]) -> "Exemplars":
-        """A copy of some rows, in the order given."""
-        picked = np.array(rows, dtype=np.int64)
-        return Exemplars(self._end_ns[picked], self._duration_ns[picked], self._trace_id[picked], self._span_id[picked])
+    def take(self, rows: Ints, buckets: slice = slice(None)) -> "Exemplars":
+        """A copy of some rows, in the order given, and of some buckets."""
+        return Exemplars(
+            self._end_ns[rows, buckets],
+            self._duration_ns[rows, buckets],
+            self._trace_id[rows, buckets],
+            self._span_id[rows, buckets],
+        )
+
+    def reshaped(self, buckets: int) -> "Exemplars":
+        """The same with so many buckets a row, and more rows."""
+        return Exemplars(
+            self._end_ns.reshape(-1, buckets),
+            self._duration_ns.reshape(-1, buckets),
+            self._trace_id.reshape(-1, buckets, 2),
+            self._span_id.reshape(-1, buckets),
+        )
 
     def rows(self) -> Iterator[list[Exemplar | None]]:
         """Row by row the exemplar of each bucket."""
