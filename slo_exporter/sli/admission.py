@@ -40,10 +40,8 @@ class Role(StrEnum):
 FRONT_OF: Final = {View.SERVER: Role.BELOW, View.GATEWAY: Role.PROXY}
 """By view what a service is where something in front of its engines, or calls, counts."""
 
-_ENGINE: Final = int(Layer.ENGINE)
 _PREFILL: Final = int(Layer.PREFILL)
 _OK: Final = int(Outcome.OK)
-_NO_ROWS: Final = np.zeros(0, dtype=np.int64)
 
 Roles: TypeAlias = frozenset[tuple[str, Role]]
 """Services and what they are."""
@@ -148,7 +146,7 @@ class Admission:
         self._halves.note(spans.requests)
         is_behind = self._is_behind(spans.requests)
         alone = spans
-        if is_behind.any():
+        if is_behind is not None:
             taken.behind.append(spans.requests.take(is_behind))
             alone = spans.take(~is_behind)
         is_new, prefillers = self._new_requests(alone.requests)
@@ -171,9 +169,10 @@ class Admission:
         """Which were not seen under their id, nor are half of what counted; what their halves show of services."""
         new, prefillers = self._halves.admit(requests)
         named = (requests.request_key != 0) & new
-        if named.all():
+        some = np.count_nonzero(named)
+        if some == len(requests):
             new = self.requests.admit(requests.request_key, requests.start_ns, requests.end_ns)
-        elif named.any():
+        elif some:
             columns = requests.request_key, requests.start_ns, requests.end_ns
             new[named] = self.requests.admit(*(column[named] for column in columns))
         return new, frozenset((service, Role.PREFILL) for service in prefillers)
@@ -183,18 +182,20 @@ class Admission:
         each = dict.fromkeys(services.values)
         return [name for name in each if (name, role) in self._roles or (name, role) in self._learnt]
 
-    def _is_behind(self, requests: RequestBatch) -> Mask:
-        """Engines whose requests something else counts."""
-        may_be_first, behind = requests.layer == _PREFILL, np.zeros(len(requests), dtype=np.bool_)
-        is_engine = may_be_first | (requests.layer == _ENGINE)
-        for view, role in FRONT_OF.items():
-            known = self._known(requests.service, role)
-            if known:
-                behind |= is_engine & (requests.view == view) & requests.service.among(known)
-        if may_be_first.any():
+    def _is_behind(self, requests: RequestBatch) -> Mask | None:
+        """Engines whose requests something else counts, if any."""
+        behind = [
+            requests.is_engine & (requests.view == view) & requests.service.among(known)
+            for view, role in FRONT_OF.items()
+            if (known := self._known(requests.service, role))
+        ]
+        if requests.has(Layer.PREFILL):
             prefill = requests.service.among(self._known(requests.service, Role.PREFILL))
-            behind |= may_be_first & prefill & ~self._halves.writes(requests)
-        return behind
+            behind.append((requests.layer == _PREFILL) & prefill & ~self._halves.writes(requests))
+        if not behind:
+            return None
+        is_behind: Mask = np.logical_or.reduce(behind)
+        return is_behind if np.count_nonzero(is_behind) else None
 
     def _shadow(self, group: "_Group") -> RequestBatch:
         """
@@ -203,9 +204,9 @@ class Admission:
         And of those not the ones that an engine's request tells of, which counts itself.
         """
         requests = group.requests
-        yields = requests.yields
-        if not yields.any():
+        if not requests.has(Layer.HTTP):
             return requests
+        yields = requests.yields
         engines = {*self._known(requests.service, Role.ENGINE), *self._known(requests.service, Role.BELOW)}
         is_shadow = yields & (requests.outcome == _OK) & requests.service.among(engines)
         pairs = yields & (requests.pair_key != 0)
@@ -256,7 +257,7 @@ class _Taken:
 
     def without_repeats(self, group: _Group, new: Mask) -> _Group:
         """The new ones; of the others, how often each service repeated itself."""
-        if new.all():
+        if np.count_nonzero(new) == len(new):
             return group
         services = group.requests.service
         codes = services.codes[~new]
@@ -268,7 +269,7 @@ class _Taken:
         counted = concat(self.counted)
         return Admitted(
             requests=counted,
-            behind=concat(self.behind) if self.behind else counted.take(_NO_ROWS),
+            behind=concat(self.behind) if self.behind else counted.take(slice(0)),
             roles=roles,
             repeated_spans=self.spans,
             repeated_requests=self.requests,
@@ -280,4 +281,5 @@ class _Taken:
 def _repeats(keys: Words) -> bool:
     """Whether any key but 0 is there twice."""
     ascending = np.sort(keys)
-    return bool(((ascending[1:] == ascending[:-1]) & (ascending[1:] != 0)).any())
+    is_again = ascending[1:] == ascending[:-1]
+    return bool(np.count_nonzero(is_again)) and bool(ascending[1:][is_again].any())

@@ -129,12 +129,10 @@ class Halves:
 
     def note(self, requests: RequestBatch) -> None:
         """Note which services write more than one token."""
-        firsts = requests.layer == _PREFILL
-        if firsts.any():
-            self._add(self._single, requests.service, firsts)
-        longer = requests.layer == _ENGINE
-        if "completion_tokens" in requests.fields and longer.any():
-            longer &= requests.fields["completion_tokens"] > 1
+        if requests.has(Layer.PREFILL):
+            self._add(self._single, requests.service, requests.layer == _PREFILL)
+        if "completion_tokens" in requests.fields and requests.has(Layer.ENGINE):
+            longer = (requests.layer == _ENGINE) & (requests.fields["completion_tokens"] > 1)
             self._add(self._longer, requests.service, longer)
 
     def _add(self, counter: Counter[str], services: Texts, mask: Mask) -> None:
@@ -162,29 +160,27 @@ class Halves:
         is a first half that comes after its second one.
         """
         new, memory = np.ones(len(requests), dtype=np.bool_), self._memory
-        has_key = requests.pair_key != 0
-        firsts, seconds = has_key & (requests.layer == _PREFILL), has_key & (requests.layer == _ENGINE)
+        firsts, seconds = _of(requests, Layer.PREFILL), _of(requests, Layer.ENGINE)
         found = Counter[str]()
-        if memory.first.size and seconds.any():
+        if memory.first.size and seconds.size:
             memory.first = memory.first.whole()
-            rows = np.flatnonzero(seconds & np.isin(requests.pair_key, memory.first.one().keys))
-            found += self._find_first(requests, rows, new)
-        if memory.second.size and firsts.any():
+            known = np.isin(requests.pair_key[seconds], memory.first.one().keys)
+            found += self._find_first(requests, seconds[known], new)
+        if memory.second.size and firsts.size:
             memory.second = memory.second.whole()
-            rows = np.flatnonzero(firsts & np.isin(requests.pair_key, memory.second.one().keys))
-            found += self._find_second(requests, rows, new)
-        self._remember(requests, firsts & new, seconds & new)
+            known = np.isin(requests.pair_key[firsts], memory.second.one().keys)
+            found += self._find_second(requests, firsts[known], new)
+        self._remember(requests, firsts[new[firsts]], seconds[new[seconds]])
         return new, self._prefillers(found)
 
     def may_pair(self, requests: RequestBatch) -> bool:
         """Whether any of *requests* may be half of another one, of these or of what came before."""
-        has_key = requests.pair_key != 0
-        if (requests.layer == _PREFILL).any() or len(self._memory.numbers or ()) + len(requests.service.values) > _MOST:
+        if requests.has(Layer.PREFILL) or len(self._memory.numbers or ()) + len(requests.service.values) > _MOST:
             return True
         if not self._memory.first.size:
             return False
-        seconds = requests.pair_key[has_key & (requests.layer == _ENGINE)]
-        return bool(np.isin(seconds, self._memory.first.whole().one().keys).any())
+        seconds = _of(requests, Layer.ENGINE)
+        return bool(np.isin(requests.pair_key[seconds], self._memory.first.whole().one().keys).any())
 
     def _prefillers(self, found: Counter[str]) -> frozenset[str]:
         """Of services with further pairs those that are known by now."""
@@ -225,28 +221,37 @@ class Halves:
                 found[service] += int(service != names[held.services[near[0]]])
         return found
 
-    def _remember(self, requests: RequestBatch, firsts: Mask, seconds: Mask) -> None:
+    def _remember(self, requests: RequestBatch, firsts: Ints, seconds: Ints) -> None:
         memory = self._memory
         if len(memory.numbers or ()) > _MOST:
             # So many services are halves of nothing: names come from the wire.
             memory.first, memory.second, memory.numbers = _EMPTY, _EMPTY, {}
-        if firsts.any():
+        if firsts.size:
             memory.first = self._with(memory.first, requests, firsts)
-        if seconds.any():
+        if seconds.size:
             memory.second = self._with(memory.second, requests, seconds)
 
-    def _with(self, ring: _Ring, requests: RequestBatch, mask: Mask) -> _Ring:
-        rows = np.flatnonzero(mask)[-_MOST:]
+    def _with(self, ring: _Ring, requests: RequestBatch, rows: Ints) -> _Ring:
+        rows = rows[-_MOST:]
         return ring.with_rows(requests, rows, self._numbers(requests.service.take(rows)))
 
     def _numbers(self, services: Texts) -> Ints:
         """A number of ours for the service of each row; names that are none share one."""
         known = self._memory.numbers if self._memory.numbers is not None else {}
         numbers = np.zeros(len(services.values) + 1, dtype=np.int64)
-        for code in np.flatnonzero(np.bincount(services.codes + 1, minlength=1)).tolist():
+        codes = services.codes + 1
+        for code in np.bincount(codes, minlength=1).nonzero()[0].tolist():
             name = services.values[code - 1] if code else ""
             numbers[code] = known.setdefault(name if len(name) <= LONGEST_SERVICE else "", len(known))
-        return numbers[services.codes + 1]
+        return numbers[codes]
+
+
+def _of(requests: RequestBatch, layer: Layer) -> Ints:
+    """Rows of *layer* with an id that two engines share."""
+    if not requests.has(layer):
+        return _NO_INTS
+    rows: Ints = ((requests.layer == int(layer)) & (requests.pair_key != 0)).nonzero()[0]
+    return rows
 
 
 def _follows(start_ns: int, first_start_ns: int, first_end_ns: int) -> bool:

@@ -11,11 +11,12 @@ Rules of this module:
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slo_exporter.sli.cuts import Cut, mended
 from slo_exporter.sli.texts import Texts, concat_texts, missing_texts, texts_of
 
 Mask = NDArray[np.bool_]
@@ -26,7 +27,6 @@ Rows: TypeAlias = Ints | Mask | slice
 
 MISSING: int = int(np.iinfo(np.int64).min)
 """Stands for "no value" in every integer column."""
-
 
 UNKNOWN_SERVICE = "unknown_service"
 """
@@ -108,6 +108,13 @@ TEXT_FIELDS = ("model", "framework")
 """Text fields that a selector may name beside attributes and ``view``."""
 
 
+_COLUMNS: Final = (
+    *("start_ns", "end_ns", "trace_id", "span_id", "fingerprint", "request_key", "pair_key"),
+    *("view", "outcome", "layer", "shadowed"),
+)
+"""Those of a `RequestBatch` that are arrays."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestBatch:
     """Requests of one export, or of several, one row each."""
@@ -141,10 +148,16 @@ class RequestBatch:
     """Number columns by name of `FIELDS`; an absent column is missing everywhere."""
     attributes: Mapping[str, Texts] = field(default_factory=dict)
     """Text of each attribute key that a selector asks for (span, then resource)."""
+    cut: "Cut[RequestBatch] | None" = field(default=None, init=False, repr=False, compare=False)
+    """Of which batch this is a slice; None of what is none, or was made of one with another column."""
 
     def __len__(self) -> int:
         """How many requests."""
         return len(self.end_ns)
+
+    def has(self, layer: Layer) -> bool:
+        """Whether any request is of *layer*; to look through bytes costs less than a step of numpy."""
+        return int(layer) in self.layer.tobytes()
 
     @property
     def yields(self) -> Mask:
@@ -174,24 +187,20 @@ class RequestBatch:
 
     def take(self, rows: Rows) -> "RequestBatch":
         """The same columns for some rows; of a slice they are views."""
-        return RequestBatch(
-            start_ns=self.start_ns[rows],
-            end_ns=self.end_ns[rows],
-            trace_id=self.trace_id[rows],
-            span_id=self.span_id[rows],
-            fingerprint=self.fingerprint[rows],
-            request_key=self.request_key[rows],
-            view=self.view[rows],
-            outcome=self.outcome[rows],
-            layer=self.layer[rows],
-            pair_key=self.pair_key[rows],
-            shadowed=self.shadowed[rows],
+        if isinstance(rows, slice) and rows == slice(0, len(self)):
+            return self
+        taken = RequestBatch(
+            **{name: getattr(self, name)[rows] for name in _COLUMNS},
             service=self.service.take(rows),
             model=self.model.take(rows),
             framework=self.framework.take(rows),
             fields={name: column[rows] for name, column in self.fields.items()},
             attributes={key: column.take(rows) for key, column in self.attributes.items()},
         )
+        if isinstance(rows, slice) and rows.step is None:
+            start, _, _ = rows.indices(len(self))
+            object.__setattr__(taken, "cut", Cut(self, start, start + len(taken)))
+        return taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +242,6 @@ NO_STAGE_TIMES = StageTimes(
     stage=missing_texts(0),
 )
 
-
 STAGES = ("queue", "preprocess", "prefill", "decode", "inference", "postprocess", "data_wait")
 """The durations that are stages on a request's way; ``prefill`` and ``decode`` lie within ``inference``."""
 
@@ -272,21 +280,14 @@ def concat_stages(times: Sequence[StageTimes]) -> StageTimes:
 
 
 def concat(batches: Sequence[RequestBatch]) -> RequestBatch:
-    """Batches one after the other, at least one."""
+    """Batches one after the other, at least one; slices that are neighbours in one batch are not copied."""
     if len(batches) == 1:
         return batches[0]
+    cuts = mended(b.cut or Cut(b, 0, len(b)) for b in batches)
+    if len(cuts) < len(batches):
+        return concat([cut.whole.take(slice(cut.start, cut.stop)) for cut in cuts])
     return RequestBatch(
-        start_ns=np.concatenate([b.start_ns for b in batches]),
-        end_ns=np.concatenate([b.end_ns for b in batches]),
-        trace_id=np.concatenate([b.trace_id for b in batches]),
-        span_id=np.concatenate([b.span_id for b in batches]),
-        fingerprint=np.concatenate([b.fingerprint for b in batches]),
-        request_key=np.concatenate([b.request_key for b in batches]),
-        view=np.concatenate([b.view for b in batches]),
-        outcome=np.concatenate([b.outcome for b in batches]),
-        layer=np.concatenate([b.layer for b in batches]),
-        pair_key=np.concatenate([b.pair_key for b in batches]),
-        shadowed=np.concatenate([b.shadowed for b in batches]),
+        **{name: np.concatenate([getattr(b, name) for b in batches]) for name in _COLUMNS},
         service=concat_texts([b.service for b in batches]),
         model=concat_texts([b.model for b in batches]),
         framework=concat_texts([b.framework for b in batches]),

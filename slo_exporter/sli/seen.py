@@ -20,14 +20,21 @@ SEEN_BYTES: Final = 32 * 1024 * 1024
 """The most that one memory may take (docs/laws.md, "Acknowledged means kept, once")."""
 _FIRST_SLOTS: Final = 1 << 12
 _EMPTY: Final = np.uint64(0)
+_ONE: Final = np.uint64(1)
 _MOST_STEPS: Final = 512
 """
 The longest probe. Mixed keys never need it; a client that sends one request id
 for ever would else make every admission walk through all its intervals.
 """
-_BUCKET: Final = 8
+_BUCKET_BITS: Final = 3
+_BUCKET: Final = 1 << _BUCKET_BITS
 """Slots of a bucket: as many keys as a cache line has room for, so that one look costs one miss."""
+_ONE_EACH: Final = np.uint64(0x0101010101010101)
+_TOP_BYTE: Final = np.uint64(56)
+"""A word of eight bytes times the first has their sum from this bit on."""
 _MOST_BUCKETS: Final = _MOST_STEPS // _BUCKET
+_NOWHERE: Final = -1
+"""Stands for the slot of a key that finds none within so many steps."""
 
 
 def mix(*columns: Words) -> Words:
@@ -43,7 +50,7 @@ def mix(*columns: Words) -> Words:
             state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             state ^= state >> np.uint64(31)
-    return np.where(state == _EMPTY, np.uint64(1), state)
+    return np.where(state == _EMPTY, _ONE, state)
 
 
 class _Table:
@@ -61,76 +68,97 @@ class _Table:
         self.used = 0
         self._buckets = self.keys.reshape(-1, _BUCKET)
         self._last = slots - 1
+        self._of_home = np.uint64(slots - _BUCKET)
 
-    def probe(self, keys: Words, start: Ints, end: Ints) -> tuple[Ints, Mask]:
-        """For each key its slot and True, or the first empty slot behind it and False."""
-        slots, found, is_full = self._look(self._home(keys), keys, start, end)
-        rows = np.flatnonzero(is_full)
+    def probe(self, keys: Words, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+        """
+        For each key its slot, or the first empty one behind it.
+
+        Returns:
+            The slots, the rows that are there, and those that neither are there nor find a slot that is near.
+        """
+        slots, known, full = self._look(self._home(keys), keys, start, end)
         for _ in range(_MOST_BUCKETS - 1):
-            if not rows.size:
+            if not full.size:
                 break
-            slots[rows], found[rows], is_full = self._look(slots[rows], keys[rows], start[rows], end[rows])
-            rows = rows[is_full]
-        return slots, found
+            slots[full], there, on = self._look(slots[full] & self._last, keys[full], start[full], end[full])
+            known, full = np.concatenate([known, full[there]]), full[on]
+        return slots, known, full
 
     def insert(self, slots: Ints, keys: Words, start: Ints, end: Ints) -> Ints:
-        """Put each key into the first free slot from *slots* on, if one is near; say which."""
-        rows, kept, slots = np.arange(len(keys)), np.ones(len(keys), dtype=np.bool_), slots.copy()
-        while True:
-            rows = self._claim(rows, slots, keys, start, end)
-            if not rows.size:
-                break
-            slots[rows] = self._free(slots[rows])
-            is_far = ((slots[rows] - self._home(keys[rows])) & self._last) >= _MOST_STEPS
-            kept[rows[is_far]] = False
-            rows = rows[~is_far]
-        slots = slots[kept]
+        """
+        Put each key, of those that are not there, into the first free slot from that on which `probe` says.
+
+        Args:
+            slots: they change.
+            keys: of all rows.
+            start: of their intervals.
+            end: of their intervals.
+
+        Returns:
+            The slots that were taken: less than there are keys where one finds none that is near.
+        """
+        if not self._claim(slots, keys):
+            is_near = slots != _NOWHERE
+            slots, keys, start, end = slots[is_near], keys[is_near], start[is_near], end[is_near]
+        if self.intervals:
+            self.keys[slots], self.start[slots], self.end[slots] = keys, start, end
         self.used += len(slots)
         return slots
 
+    def _claim(self, slots: Ints, keys: Words) -> bool:
+        """Mark a slot for each row, of several that want one for the last; the others go on. Whether all have one."""
+        rows, at, have_all = np.arange(len(keys)), slots, True
+        marks = rows.view(np.uint64) + _ONE if self.intervals else keys  # equal keys are of different intervals
+        while True:
+            self.keys[at] = marks
+            lost = (self.keys[at] != marks).nonzero()[0]
+            if not lost.size:
+                return have_all
+            rows, marks, at = rows[lost], marks[lost], at[lost] + 1
+            if np.count_nonzero(at & (_BUCKET - 1)) < len(at):
+                self._go_on(at, keys[rows])
+                slots[rows] = at
+                near = (at != _NOWHERE).nonzero()[0]
+                have_all &= len(near) == len(at)
+                rows, marks, at = rows[near], marks[near], at[near]
+            else:
+                slots[rows] = at
+
+    def _go_on(self, slots: Ints, keys: Words) -> None:
+        """Where *slots* are at the end of a bucket the first free ones behind it, or `_NOWHERE`."""
+        rows = (slots & (_BUCKET - 1) == 0).nonzero()[0]
+        while rows.size:
+            first = slots[rows] & self._last
+            used = _count(self._buckets.take(first >> _BUCKET_BITS, axis=0) != _EMPTY)
+            is_far = ((first - self._home(keys[rows])) & self._last) >= _MOST_STEPS
+            slots[rows] = np.where(is_far, _NOWHERE, first + used)
+            rows = rows[(used == _BUCKET) & ~is_far]
+
     def _home(self, keys: Words) -> Ints:
         """The first slot of the bucket of each key."""
-        home: Ints = (keys & np.uint64(self._last - (_BUCKET - 1))).view(np.int64)
+        home: Ints = (keys & self._of_home).view(np.int64)
         return home
 
-    def _look(self, slots: Ints, keys: Words, start: Ints, end: Ints) -> tuple[Ints, Mask, Mask]:
-        """In the bucket of each slot: the slot of the key or the first free one, if the key is there, if to go on."""
-        first = slots & ~(_BUCKET - 1)
-        held = self._buckets.take(first // _BUCKET, axis=0)
-        is_here = held == keys[:, None]
-        used = _count(held != _EMPTY)
-        slots, found = (first + used) & self._last, np.zeros(len(keys), dtype=np.bool_)
-        if is_here.any():
-            rows = np.flatnonzero(is_here.any(axis=1))
-            is_here = is_here[rows]
-            if self.intervals:
-                of_bucket = first[rows, None] + np.arange(_BUCKET)
-                mine = start[rows, None], end[rows, None]
-                is_here &= _overlap(self.start[of_bucket], self.end[of_bucket], *mine)
-                rows, is_here = rows[is_here.any(axis=1)], is_here[is_here.any(axis=1)]
-            found[rows], slots[rows] = True, first[rows] + is_here.argmax(axis=1)
-        return slots, found, (used == _BUCKET) & ~found
+    def _look(self, first: Ints, keys: Words, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+        """In the bucket from *first* on: the slot of each key or the first free one; which are there, which go on."""
+        held = self._buckets.take(first >> _BUCKET_BITS, axis=0)
+        places = _count(held != _EMPTY)
+        cells = (held == keys[:, None]).ravel().nonzero()[0]  # of two dimensions it takes 20 times as long
+        known = cells >> _BUCKET_BITS
+        if known.size:
+            known, place = self._meeting(known, cells & (_BUCKET - 1), first, start, end)
+            places[known] = place
+        return first + places, known, (places == _BUCKET).nonzero()[0]
 
-    def _free(self, slots: Ints) -> Ints:
-        """The first free slot of the bucket of each slot; where it is full the next bucket."""
-        first = slots & ~(_BUCKET - 1)
-        return (first + _count(self._buckets.take(first // _BUCKET, axis=0) != _EMPTY)) & self._last
-
-    def _claim(self, rows: Ints, slots: Ints, keys: Words, start: Ints, end: Ints) -> Ints:
-        """Write *rows* to their slots where those are free, the last one of several; which rows are left."""
-        at = slots[rows]
-        is_free = self.keys[at] == _EMPTY
-        left = rows[:0]
-        if not is_free.all():
-            left, rows, at = rows[~is_free], rows[is_free], at[is_free]
-        wanted = keys[rows]
-        self.keys[at] = wanted
-        won = self.keys[at] == wanted
-        if self.intervals:
-            starts = start[rows]
-            self.start[at], self.end[at] = starts, end[rows]
-            won &= self.start[at] == starts  # equal keys never start together
-        return left if won.all() else np.concatenate([left, rows[~won]])
+    def _meeting(self, rows: Ints, places: Ints, first: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+        """Of entries with the key of a row the first one that shares an instant with it."""
+        if not self.intervals:
+            return rows, places
+        at = first[rows] + places
+        meets = _overlap(self.start[at], self.end[at], start[rows], end[rows])
+        met, earliest = np.unique(rows[meets], return_index=True)
+        return met, places[meets][earliest]
 
     def remove(self, slots: Ints) -> None:
         """Take out the newest entries: nothing older stands behind them."""
@@ -140,10 +168,11 @@ class _Table:
     def grown(self, slots: int) -> "_Table":
         """The same entries in a table of *slots*."""
         bigger = _Table(slots, intervals=self.intervals)
-        held = np.flatnonzero(self.keys)
+        held = (self.keys != _EMPTY).nonzero()[0]
         empty = np.zeros(0, dtype=np.int64)
         start, end = (self.start[held], self.end[held]) if self.intervals else (empty, empty)
-        bigger.insert(bigger.probe(self.keys[held], start, end)[0], self.keys[held], start, end)
+        keys = self.keys[held]
+        bigger.insert(bigger._home(keys), keys, start, end)
         return bigger
 
 
@@ -155,8 +184,7 @@ def _overlap(start: Ints, end: Ints, other_start: Ints, other_end: Ints) -> Mask
 
 def _count(marks: Mask) -> Ints:
     """How many of each row of *marks*, shape (n, 8), are True; a row is looked at as one word."""
-    words = marks.view(np.uint64)[:, 0]
-    counts: Ints = ((words * np.uint64(0x0101010101010101)) >> np.uint64(56)).view(np.int64)
+    counts: Ints = ((marks.view(np.uint64)[:, 0] * _ONE_EACH) >> _TOP_BYTE).view(np.int64)
     return counts
 
 
@@ -203,16 +231,19 @@ class Seen:
         beyond the room of a whole table, or beyond some 500 intervals of one key,
         are new and not remembered.
         """
-        slots, known = self._young.probe(keys, start, end)
+        slots, known, lost = self._young.probe(keys, start, end)
+        new = np.ones(len(keys), dtype=np.bool_)
+        new[known] = False
         self._widen(self._young, slots, known, start, end)
         if self._old.used:
-            old_slots, in_old = self._old.probe(keys, start, end)
+            old_slots, in_old, _ = self._old.probe(keys, start, end)
+            new[in_old] = False
             self._widen(self._old, old_slots, in_old, start, end)
-            known |= in_old
-        new = ~known
         room = max(0, len(self._young.keys) * 3 // 4 - self._young.used)
-        if room < len(keys) or not new.all():
-            rows = np.flatnonzero(new)[:room]
+        if room < len(keys) or lost.size or np.count_nonzero(new) < len(new):
+            fits = new.copy()
+            fits[lost] = False
+            rows = fits.nonzero()[0][:room]
             slots, keys, start, end = slots[rows], keys[rows], start[rows], end[rows]
         self._tentative.append(self._young.insert(slots, keys, start, end))
         return new
@@ -230,9 +261,9 @@ class Seen:
         while self._tentative:
             self._young.remove(self._tentative.pop())
 
-    def _widen(self, table: _Table, slots: Ints, known: Mask, start: Ints, end: Ints) -> None:
+    def _widen(self, table: _Table, slots: Ints, known: Ints, start: Ints, end: Ints) -> None:
         """An overlapping interval belongs to the entry: what overlaps it later does too."""
-        if table.intervals and known.any():
+        if table.intervals and known.size:
             slots, start, end = slots[known], start[known], end[known]
             self._widened.append((table, slots, table.start[slots], table.end[slots]))
             np.minimum.at(table.start, slots, start)

@@ -92,6 +92,39 @@ def test_memory_agrees_with_a_plain_list(seed: int, intervals: bool) -> None:  #
         assert len(seen) == oracle.held
 
 
+def _crowded(names: list[int]) -> np.ndarray:
+    """Keys of the last two buckets of a table, so that most stand behind them; a larger one takes some apart."""
+    values = np.array(names, dtype=np.uint64)
+    return ((values + np.uint64(1)) << np.uint64(32)) | ((values % np.uint64(4)) << np.uint64(11)) | np.uint64(0x7F0)
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 2**32), intervals=st.booleans())
+def test_a_crowded_memory_agrees_with_a_plain_list(seed: int, intervals: bool) -> None:  # noqa: FBT001 - hypothesis draws it
+    """Keys that overflow their buckets, by whole batches, stay known where tables grow and newer ones are undone."""
+    random = Random(seed)
+    seen, oracle, name = Seen(intervals=intervals), Oracle(intervals=intervals), 0
+    for _ in range(10):
+        seen.reserve(random.choice((40, 40, 40, 2500, 5000)), 0)
+        fresh = range(name, name + random.choice((0, 9, 40)))
+        name += len(fresh) + random.randrange(2)
+        again = {random.randrange(name + 1) for _ in range(9)} - set(fresh)
+        times = [(start := random.randrange(4), start + random.choice((0, 2))) for _ in range(name + 1)]
+        entries = [(each, times[each]) for each in (*fresh, *again)]
+        random.shuffle(entries)
+        names, spans = [each for each, _ in entries], [span for _, span in entries]
+        columns = _times([start for start, _ in spans]), _times([end for _, end in spans])
+        assert seen.admit(_crowded(names), *columns).tolist() == oracle.admit(entries)
+        if random.random() < 0.3:
+            seen.undo()
+        else:
+            seen.keep()
+            oracle.kept += oracle.tentative
+            oracle.held += oracle.held_tentative
+        oracle.tentative, oracle.held_tentative = [], 0
+        assert len(seen) == oracle.held == np.count_nonzero(seen._young.keys)
+
+
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 2**32), intervals=st.booleans())
 def test_memory_is_bounded_and_its_reach_is_true(seed: int, intervals: bool) -> None:  # noqa: FBT001 - hypothesis draws it
@@ -206,6 +239,19 @@ def test_growing_keeps_intervals() -> None:
     assert _admit(seen, [1, 1, 1, 2], [4, 5, 14, 0], [5, 10, 15, 1]) == [False, True, False, False]
 
 
+def test_growing_keeps_what_starts_together_since_it_was_widened() -> None:
+    """Two entries of one key that start together are two in a larger table too."""
+    seen = Seen(intervals=True)
+    seen.reserve(3, 0)
+    for interval in ((16, 16), (15, 15)):
+        assert _admit(seen, [1], [interval[0]], [interval[1]]) == [True]
+    assert _admit(seen, [1], [15], [19]) == [False]
+    seen.keep()
+    seen.reserve(3 * len(seen._young.keys), 0)
+    assert len(seen) == np.count_nonzero(seen._young.keys) == 2
+    assert _admit(seen, [1], [18], [19]) == [False]
+
+
 def test_more_rows_than_fit_are_new_and_not_remembered() -> None:
     """A crowd beyond the room counts, and the table never fills up."""
     seen = Seen(intervals=False, capacity_bytes=2 * 8 * 64)
@@ -238,6 +284,19 @@ def test_one_id_for_ever_is_cheap() -> None:
     _admit(seen, [2], [0], [5])
     seen.undo()
     assert _admit(seen, [1, 2], [0, 0], [5, 5]) == [False, True]
+
+
+def test_a_crowd_in_one_export_leaves_no_trace_of_its_rows() -> None:
+    """Of more intervals of one key than are remembered the rest is new, and neither it nor what is undone is held."""
+    seen = Seen(intervals=True)
+    seen.reserve(2000, 0)
+    starts = list(range(0, 8000, 10))
+    assert all(_admit(seen, [1] * 800, starts, [start + 5 for start in starts]))
+    seen.keep()
+    assert len(seen) == np.count_nonzero(seen._young.keys) == 512
+    assert sum(_admit(seen, [1] * 800, starts, [start + 5 for start in starts])) == 288
+    seen.undo()
+    assert set(seen._young.keys.tolist()) == {0, *_keys([1]).tolist()}
 
 
 def test_mixing_tells_columns_and_order_apart() -> None:
