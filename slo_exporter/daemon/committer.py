@@ -218,7 +218,8 @@ class Committer:
 
     def settle(self) -> None:
         """Let the listener work on what it heard, once clients were answered."""
-        self._listener.settle()
+        with self._turn:
+            self._listener.settle()
 
     def correct(self, row: int, made: CorrectionMade, audit: Audit) -> None:
         """

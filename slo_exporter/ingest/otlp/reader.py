@@ -19,7 +19,7 @@ from slo_exporter.ingest.otlp.recognition import Recognised, Recognition
 from slo_exporter.ingest.otlp.refusals import Refusals
 
 Turn = AbstractContextManager[object]
-"""Threads that compute with numpy take turns."""
+"""Threads that compute take turns, since they share one interpreter: else they only hand it to and fro."""
 _NO_TURN: Final = nullcontext()
 
 
@@ -83,19 +83,24 @@ class Reader:
 
         Args:
             bodies: what came.
-            turn: held while computing with numpy.
+            turn: held while decoding, if that is quick, and while recognising.
 
         Returns:
             What each says, or why it cannot be read.
         """
-        decoded = [self._tried(body) for body in bodies]
-        good = [(body, one) for body, one in zip(bodies, decoded, strict=True) if isinstance(one, Decoded)]
-        digests = self._decoders.digests([body.plain for body, _ in good])
+        with turn if self._is_quick(bodies) else _NO_TURN:
+            decoded = [self._tried(body) for body in bodies]
+            good = [(body, one) for body, one in zip(bodies, decoded, strict=True) if isinstance(one, Decoded)]
+            digests = self._decoders.digests([body.plain for body, _ in good])
         with turn:
             recognised = self._recognition.recognise_all([(one.spans, body.received_ns) for body, one in good])
         said = zip(good, recognised, digests, strict=True)
         readings = iter([_reading(*pair, found, digest) for pair, found, digest in said])
         return [next(readings) if isinstance(one, Decoded) else one for one in decoded]
+
+    def _is_quick(self, bodies: Sequence[Body]) -> bool:
+        """Nobody waits long for the end of it: the compiled decoder takes a twentieth of the others' time."""
+        return self._decoders.first == "compiled" and all(body.encoding == "protobuf" for body in bodies)
 
     def _tried(self, body: Body) -> Decoded | ExportError:
         try:
