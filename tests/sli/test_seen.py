@@ -1,3 +1,4 @@
+from collections import defaultdict
 from random import Random
 
 import numpy as np
@@ -24,7 +25,8 @@ def _admit(seen: Seen, names: list[int], start: list[int] | None = None, end: li
 
 
 def _bytes(seen: Seen) -> int:
-    return sum(array.nbytes for table in (seen._young, seen._old) for array in (table.keys, table.start, table.end))
+    tables = [seen._young, *seen._others]
+    return sum(array.nbytes for table in tables for array in (table.keys, table.start, table.end))
 
 
 def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -250,6 +252,47 @@ def test_growing_keeps_what_starts_together_since_it_was_widened() -> None:
     seen.reserve(3 * len(seen._young.keys), 0)
     assert len(seen) == np.count_nonzero(seen._young.keys) == 2
     assert _admit(seen, [1], [18], [19]) == [False]
+
+
+def test_growing_takes_a_little_time_with_every_commit() -> None:
+    """Nobody waits while a large table moves; meanwhile all of it is known, and counted once."""
+    seen, sent = Seen(intervals=False), 0
+    while sent < 40_000:
+        names = list(range(sent, sent + 100))
+        seen.reserve(100, 0)
+        moved = seen._moving.at if seen._moving else 0
+        assert moved % 800 == 0
+        assert all(_admit(seen, names))
+        seen.keep()
+        sent += 100
+        assert len(seen) == sent
+        assert not any(_admit(seen, list(range(0, sent, 61))))
+        seen.undo()
+    assert len(seen._young.keys) == 131_072
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**32))
+def test_a_table_that_is_moving_knows_what_it_knew(seed: int) -> None:
+    """Whatever comes, is widened or undone while entries move, the answers are those of a list for each key."""
+    chance = Random(seed)
+    seen, known = Seen(intervals=True), defaultdict[int, list[tuple[int, int]]](list)
+    for _ in range(80):
+        names = chance.sample(range(4000), 60)
+        starts = [chance.randrange(40) for _ in names]
+        ends = [start + chance.randrange(12) for start in starts]
+        expected = [
+            not any(_overlap(interval, held) for held in known[name])
+            for name, interval in zip(names, zip(starts, ends, strict=True), strict=True)
+        ]
+        seen.reserve(60, 0)
+        assert _admit(seen, names, starts, ends) == expected
+        if chance.random() < 0.2:
+            seen.undo()
+            continue
+        seen.keep()
+        for name, start, end in zip(names, starts, ends, strict=True):
+            known[name].append((start, end))
 
 
 def test_more_rows_than_fit_are_new_and_not_remembered() -> None:
