@@ -117,8 +117,8 @@ class Desk:
         self._clock = clock
         self._turn = workers.turn
         self._answers = answers
-        self._groups = _Lane(workers.executor, self._read_group, self._deliver, _GROUP)
-        self._large = _Lane(workers.executor, self._read_large, self._deliver, 1)
+        self._groups = _Lane(workers.executor, self._read_group, self._deliver, workers.turn, _GROUP)
+        self._large = _Lane(workers.executor, self._read_large, self._deliver, nullcontext(), 1)
 
     def put(self, arrival: Arrival) -> None:
         """Have *arrival* read as soon as a thread is free."""
@@ -190,11 +190,13 @@ class _Lane:
         executor: Executor,
         read: Callable[[Sequence[Arrival]], _Read],
         deliver: Callable[[_Read], None],
+        turn: Turn,
         most: int,
     ) -> None:
         self._executor = executor
         self._read = read
         self._deliver = deliver
+        self._turn = turn
         self._most = most
         self._waiting: deque[Arrival] = deque()
         self._is_busy = False
@@ -219,7 +221,7 @@ class _Lane:
             return [(arrival.client, bug) for arrival in group]
 
     def _taken(self) -> Sequence[Arrival]:
-        with self._lock:
+        with self._turn, self._lock:
             group = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most))]
             self._is_busy = bool(group)
             return group
