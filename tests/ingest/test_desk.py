@@ -69,8 +69,15 @@ async def test_a_lone_export_is_read_at_once_and_those_that_wait_together(span: 
 async def test_a_group_is_bounded() -> None:
     """The first of many does not wait for the last."""
     reader = GroupReader()
-    await sent_behind_another(reader, RecordingSink(), [b""] * 40)
-    assert reader.groups == [1, 16, 16, 8]
+    await sent_behind_another(reader, RecordingSink(), [b""] * 150)
+    assert reader.groups == [1, 64, 64, 22]
+
+
+async def test_a_group_of_large_bodies_is_smaller() -> None:
+    """Its bytes are bounded as well: 5 MiB, and what the last one has."""
+    reader = GroupReader()
+    await sent_behind_another(reader, RecordingSink(), [b"\xff" * (MIB - 1)] * 14)
+    assert reader.groups == [1, 6, 6, 2]
 
 
 async def test_a_malformed_body_fails_alone(span: SpanOf, export_body: BodyOf) -> None:

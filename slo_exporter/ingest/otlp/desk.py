@@ -35,8 +35,10 @@ ProtocolName = Literal["grpc", "http"]
 
 _LARGE_BYTES: Final = 1 << 20
 """A decompressed body of this size is large."""
-_GROUP: Final = 16
-"""The most exports that are read together: a bound on how long one waits for the others."""
+_GROUP: Final = 64
+"""The most exports that are read together."""
+_GROUP_BYTES: Final = 5 << 20
+"""No more are read together once they have so many bytes, compressed or not: a bound on how long one waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,7 @@ def _unpacked(arrival: Arrival) -> _Unpacked:
 
 
 class _Lane:
-    """Arrivals that one thread at a time works off, as many at once as wait, up to *most*."""
+    """Arrivals that one thread at a time works off, when it is its turn; as many at once as wait, up to *most*."""
 
     def __init__(
         self,
@@ -222,6 +224,9 @@ class _Lane:
 
     def _taken(self) -> Sequence[Arrival]:
         with self._turn, self._lock:
-            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most))]
+            group, size = list[Arrival](), 0
+            while self._waiting and len(group) < self._most and size < _GROUP_BYTES:
+                group.append(self._waiting.popleft())
+                size += len(group[-1].body)
             self._is_busy = bool(group)
             return group
