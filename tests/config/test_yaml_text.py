@@ -54,6 +54,35 @@ def test_anything_of_yaml_signs_is_read_or_refused(text: str) -> None:
         yaml_text.parse(text.encode(), "f.yaml")
 
 
+_SIGNS = " \n:-{}[],'\"#&*!|>%@`?ab01\\\r\x85\u2028~.é\u00a0\ufeff\t"
+_DOCUMENTS = (
+    "apiVersion: slo-exporter/v1\nservice: chat\nslos:\n  - {name: fast, objective: 99%, good: [e2e <= 1s, 'a']}\n",
+    "- a\n- {b: c, d: [e, 'f', \"g\\n\"]}\n",
+    "a: |\n  x\n  y\nb: >-\n  z\n",
+    "&x a: *x\n---\n'a\n b': 1\n...\n---\n? a\n: b\n",
+)
+
+
+def _read_by(loader: object, text: str) -> object:
+    try:
+        return list(yaml_text._Reading(text, loader).documents())
+    except (yaml.YAMLError, ValueError, OverflowError, yaml_text._AtLineError):
+        return None
+
+
+@given(
+    st.sampled_from(_DOCUMENTS),
+    st.lists(st.tuples(st.integers(0, 120), st.sampled_from([*_SIGNS, ""])), max_size=5),
+)
+def test_libyaml_takes_nothing_in_another_way(document: str, changes: list[tuple[int, str]]) -> None:
+    """What is left to it is what PyYAML reads, or it refuses."""
+    for place, sign in changes:
+        document = document[:place] + sign + document[place + (not sign) :]
+    if not yaml_text._READ_APART.search(document):
+        quick = _read_by(yaml.CBaseLoader, document)
+        assert quick is None or quick == _read_by(yaml.BaseLoader, document)
+
+
 def test_bom_and_crlf_change_nothing() -> None:
     """A file from another system reads the same."""
     assert yaml_text.parse(b"\xef\xbb\xbfa: 1\r\nb: 2\r\n", "f.yaml") == [{"a": "1", "b": "2"}]
