@@ -168,7 +168,9 @@ class Committer:
         """
         _, admission = self._ready()
         now_ns, started_ns = self.accepting.now_ns(), self._clock.monotonic_ns()
-        bodies = {export.digest: export for export in reversed(exports)}  # the first reading stands
+        bodies: dict[bytes, Export] = {}
+        for export in exports:
+            bodies.setdefault(export.digest, export)  # the first reading stands, and who came first is counted first
         try:
             with self._transaction(seq, now_ns) as transaction, self._turn:
                 claim = transaction.claim({d: Receipt(e.received_ns, e.refused) for d, e in bodies.items()})

@@ -59,6 +59,19 @@ def test_a_span_in_two_bodies_counts_once(opened: OpenCommitter, clock: ManualCl
     assert committer.counts["duplicate_spans"] == 1
 
 
+def test_of_one_request_in_two_bodies_of_a_commit_the_first_counts(opened: OpenCommitter, clock: ManualClock) -> None:
+    """As it would if each had a commit of its own."""
+    slow, quick = (
+        export([Request(end_ns=NOON_NS - SECOND, e2e_ms=ms, request_id=7, span=span)])
+        for span, ms in ((1, 5000), (2, 50))
+    )
+    committer = opened([slo()])
+
+    committer.commit([slow, quick], committer.next_seq())
+
+    assert own_counts(committer, clock.ns) == Counts(good=0, total=1)
+
+
 def test_a_request_id_counts_again_when_it_does_not_overlap(opened: OpenCommitter, clock: ManualClock) -> None:
     """Spans of one request id are one request only where they overlap."""
     committer = opened([slo()])
