@@ -99,7 +99,8 @@ def _round(watch: Stopwatch, decoders: Decoders, bodies: Sequence[bytes], togeth
     def hear() -> None:
         for batch in requests:
             hearing.add(batch, NO_STAGE_TIMES)
-            hearing.settle()
+            if hearing.is_full:
+                hearing.settle()
         hearing.snapshot()
 
     watch.time("metrics and breakdown", hear)

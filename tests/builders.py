@@ -83,6 +83,8 @@ class Ear:
         self.heard += len(requests)
         self.parts += len(parts)
 
+    is_full = True
+
     def settle(self) -> None:
         """Nothing is put aside."""
 

@@ -46,8 +46,13 @@ class Listener(Protocol):
         """Take note of the requests of one commit, and of stages whose request came in another export."""
         ...
 
+    @property
+    def is_full(self) -> bool:
+        """It noted much that is to be worked on."""
+        ...
+
     def settle(self) -> None:
-        """Work on what was noted, if it is much; clients were answered."""
+        """Work on what was noted."""
         ...
 
 
@@ -219,9 +224,10 @@ class Committer:
         self.alerts.evaluate(self._ready()[0], now_ns, aged_ns)
 
     def settle(self) -> None:
-        """Let the listener work on what it heard, once clients were answered."""
-        with self._turn:
-            self._listener.settle()
+        """Let the listener work on what it heard, if it is much, once clients were answered."""
+        if self._listener.is_full:
+            with self._turn:
+                self._listener.settle()
 
     def correct(self, row: int, made: CorrectionMade, audit: Audit) -> None:
         """

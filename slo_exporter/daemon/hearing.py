@@ -61,11 +61,15 @@ class Hearing:
             self._sight.add(requests)
             self._aside.add(requests, parts)
 
+    @property
+    def is_full(self) -> bool:
+        """Much was put aside."""
+        return self._aside.rows >= _ASIDE
+
     def settle(self) -> None:
-        """Work on what was put aside, if it is much."""
+        """Work on what was put aside."""
         with self._lock:
-            if self._aside.rows >= _ASIDE:
-                self._settle()
+            self._settle()
 
     def snapshot(self) -> RequestSnapshot:
         """Give the metrics of requests since it began."""

@@ -194,7 +194,15 @@ class Writer:
             self._isolate(waiting, gpus, error)
         else:
             keep(waiting, refused)
+            self._settle()
+
+    def _settle(self) -> None:
+        """Let the listener work; a fault of ours in it costs nobody an export."""
+        try:
             self._committer.settle()
+        except Exception as error:  # noqa: BLE001 - no input may end the thread
+            self.failures["bug"] += 1
+            _log.error("listener_failed", exc_info=error)
 
     def _isolate(self, waiting: Sequence[Waiting], gpus: GpuBatch | None, error: Exception) -> None:
         """A fault of ours that one export, or seconds of GPUs, bring out fails that alone."""

@@ -76,8 +76,9 @@ class HashTable:
             The slots that were taken: less than there are keys where one finds none that is near.
         """
         if not self._claim(slots, keys):
-            is_near = slots != _NOWHERE
-            slots, keys, start, end = slots[is_near], keys[is_near], start[is_near], end[is_near]
+            near = (slots != _NOWHERE).nonzero()[0]
+            slots, keys = slots[near], keys[near]
+            start, end = (start[near], end[near]) if self.intervals else (start, end)
         if self.intervals:
             self.keys[slots], self.start[slots], self.end[slots] = keys, start, end
         self.used += len(slots)

@@ -43,6 +43,23 @@ async def test_housekeeping_that_fails_refuses_no_export(tmp_path: Path, monkeyp
     committer.close()
 
 
+async def test_a_listener_that_fails_costs_no_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of ours in metrics of requests is counted, and the writer goes on."""
+    clock, inbox = ManualClock(), Inbox()
+    committer = committer_of(f"sqlite:///{tmp_path / 'counts.db'}", [slo()], clock)
+    writer = Writer(committer, inbox, clock, lambda: None)
+    monkeypatch.setattr(committer, "settle", lambda: 1 / 0)
+    writer.open()
+    writer.start()
+
+    for span in (1, 2):
+        await submit(inbox, export([Request(end_ns=NOON_NS - SECOND, span=span)]))
+
+    inbox.close()
+    await asyncio.to_thread(writer.join)
+    assert (writer.failures["bug"], writer.fatal) == (2, None)
+
+
 def _fail(*_: object) -> NoReturn:
     raise UnavailableError("the statement took too long")
 

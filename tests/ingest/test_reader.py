@@ -12,8 +12,9 @@ from receiving import READER
 
 from slo_exporter.clock import SECOND_NS
 from slo_exporter.ingest.otlp.conventions.records import Declared
+from slo_exporter.ingest.otlp.decoders import Decoded, Decoders
 from slo_exporter.ingest.otlp.errors import MalformedError
-from slo_exporter.ingest.otlp.reader import Reader
+from slo_exporter.ingest.otlp.reader import Body, Reader
 from slo_exporter.sli.records import RequestBatch, View
 from slo_exporter.sli.seen import Seen
 
@@ -178,3 +179,34 @@ def test_threads_may_share_a_reader(reader: Reader, span: SpanOf, export_body: B
     with ThreadPoolExecutor(4) as pool:
         readings = list(pool.map(lambda body: reader.read(body, now_ns), bodies))
     assert [len(reading.export.requests) for reading in readings] == list(range(1, 33))
+
+
+class Turn:
+    """A turn that knows whether it is held."""
+
+    is_held = False
+
+    def __enter__(self) -> None:
+        self.is_held = True
+
+    def __exit__(self, *_: object) -> None:
+        self.is_held = False
+
+
+def test_what_takes_long_takes_nobodys_turn(span: SpanOf, export_body: BodyOf, now_ns: int) -> None:
+    """JSON, and what the compiled decoder declines."""
+    turn, held = Turn(), []
+
+    class Declining(Decoders):
+        def quickly(self, *_: object, **__: object) -> None:
+            held.append(turn.is_held)
+
+        def surely(self, *arguments: Any, **named: Any) -> Decoded:
+            held.append(turn.is_held)
+            return super().surely(*arguments, **named)
+
+    reader = Reader(Declared(), lateness_ns=600 * SECOND_NS, decoders=Declining())
+    [protobuf, json] = reader.read_all([Body(export_body(span()), now_ns), Body(b"{}", now_ns, "json")], turn)
+
+    assert held == [True, False]
+    assert [getattr(one, "decoder", None) for one in (protobuf, json)] == ["protobuf", "json"]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slo_exporter.sli.hash_table import HashTable
 from slo_exporter.sli.seen import SEEN_BYTES, Seen, mix
 
 S = 10**9
@@ -293,6 +294,18 @@ def test_a_table_that_is_moving_knows_what_it_knew(seed: int) -> None:
         seen.keep()
         for name, start, end in zip(names, starts, ends, strict=True):
             known[name].append((start, end))
+
+
+def test_moving_into_a_crowd_loses_only_what_finds_no_slot() -> None:
+    """Keys of one home, more than are looked through, are counted as they stand, with intervals and without."""
+    home = np.uint64(8) + (np.arange(1, 601, dtype=np.uint64) << np.uint64(32))
+    zeros = np.zeros(300, dtype=np.int64)
+    for intervals in (False, True):
+        tables = [HashTable(4096, intervals=intervals) for _ in range(2)]
+        for table, keys in zip(tables, (home[:300], home[300:]), strict=True):
+            table.insert(table.probe(keys, zeros, zeros)[0], keys, zeros, zeros)
+        assert tables[0].take_in(tables[1], slice(0, 4096)) == 300
+        assert tables[0].used == np.count_nonzero(tables[0].keys) == 512
 
 
 def test_more_rows_than_fit_are_new_and_not_remembered() -> None:

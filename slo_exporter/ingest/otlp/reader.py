@@ -83,24 +83,27 @@ class Reader:
 
         Args:
             bodies: what came.
-            turn: held while decoding, if that is quick, and while recognising.
+            turn: held while decoding quickly, and while recognising.
 
         Returns:
             What each says, or why it cannot be read.
         """
-        with turn if self._is_quick(bodies) else _NO_TURN:
-            decoded = [self._tried(body) for body in bodies]
-            good = [(body, one) for body, one in zip(bodies, decoded, strict=True) if isinstance(one, Decoded)]
-            digests = self._decoders.digests([body.plain for body, _ in good])
         with turn:
+            quick = [self._quickly(body) for body in bodies]
+        decoded = [self._tried(body) if one is None else one for body, one in zip(bodies, quick, strict=True)]
+        good = [(body, one) for body, one in zip(bodies, decoded, strict=True) if isinstance(one, Decoded)]
+        with turn:
+            digests = self._decoders.digests([body.plain for body, _ in good])
             recognised = self._recognition.recognise_all([(one.spans, body.received_ns) for body, one in good])
         said = zip(good, recognised, digests, strict=True)
         readings = iter([_reading(*pair, found, digest) for pair, found, digest in said])
         return [next(readings) if isinstance(one, Decoded) else one for one in decoded]
 
-    def _is_quick(self, bodies: Sequence[Body]) -> bool:
-        """Nobody waits long for the end of it: the compiled decoder takes a twentieth of the others' time."""
-        return self._decoders.first == "compiled" and all(body.encoding == "protobuf" for body in bodies)
+    def _quickly(self, body: Body) -> Decoded | None:
+        """None: it takes longer, and nobody's turn."""
+        if body.encoding == "json":
+            return None
+        return self._decoders.quickly(body.plain, self.keys, now_ns=body.received_ns, lateness_ns=self._lateness_ns)
 
     def _tried(self, body: Body) -> Decoded | ExportError:
         try:
@@ -115,7 +118,7 @@ class Reader:
                 body.plain, self.keys, now_ns=body.received_ns, lateness_ns=self._lateness_ns
             )
             return Decoded(spans=spans, refusals=refusals, flags=flags, decoder="json")
-        return self._decoders.decode(body.plain, self.keys, now_ns=body.received_ns, lateness_ns=self._lateness_ns)
+        return self._decoders.surely(body.plain, self.keys, now_ns=body.received_ns, lateness_ns=self._lateness_ns)
 
 
 def _reading(body: Body, decoded: Decoded, recognised: Recognised, digest: bytes) -> Reading:
