@@ -1,10 +1,11 @@
 """
 The tables of docs/performance.md from a file of bench.py, so that no figure is typed.
 
-    python benchmarks/report.py FILE.json [--into docs/performance.md]
+    python benchmarks/report.py FILE.json [--into docs/performance.md] [--of large]
 
 A page has a place for each benchmark: what stands between `<!-- figures: ingest -->` and
-`<!-- end of figures -->` is replaced. Places of what the file does not hold stay as they are.
+`<!-- end of figures -->` is replaced. Places of what the file does not hold stay as they are. What was measured on
+another machine has places of its own, such as `<!-- figures: ingest large -->`.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from rows import Row, load, written
 
-PLACE = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+PLACE = re.compile(r"(<!-- figures: ([\w ]+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 COLUMNS = {"CPU s": "cpu_s", "RssAnon MiB": "anon_mib", "peak MiB": "peak_mib"}
 SPREAD = 3
 """So many runs have a spread worth telling."""
@@ -61,10 +62,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--into", type=Path, help="a page with places")
+    parser.add_argument("--of", default="", help="another machine, as its places call it")
     asked = parser.parse_args()
     machine, rows = load(asked.file)
     of_bench = {name: [row for row in rows if row.bench == name] for name in dict.fromkeys(row.bench for row in rows)}
-    reports = {name: report(those, machine) for name, those in of_bench.items()}
+    reports = {f"{name} {asked.of}".strip(): report(those, machine) for name, those in of_bench.items()}
     if asked.into is None:
         print("\n".join(f"### {name}\n\n{text}" for name, text in reports.items()))
     else:

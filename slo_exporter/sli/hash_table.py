@@ -163,7 +163,7 @@ def _zeros(words: int) -> Words:
     numpy asks for huge pages where an array is large, and of keys that lie
     anywhere the first few would wait until all of it was wiped: 20 ms.
     """
-    memory = mmap.mmap(-1, 8 * words)
+    memory = mmap.mmap(-1, 8 * words, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     memory.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(memory, dtype=np.uint64)
 
