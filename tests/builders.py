@@ -74,6 +74,8 @@ def slo(
 class Ear:
     """Remembers how many committed requests it heard of, and stages of others."""
 
+    is_full = True
+
     def __init__(self) -> None:
         self.heard = 0
         self.parts = 0
@@ -82,8 +84,6 @@ class Ear:
         """Count rows."""
         self.heard += len(requests)
         self.parts += len(parts)
-
-    is_full = True
 
     def settle(self) -> None:
         """Nothing is put aside."""

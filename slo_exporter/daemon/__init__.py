@@ -8,6 +8,8 @@ The running program: the one place that knows every stage.
 | writer | the one thread that writes: group commit, refusal, recovery |
 | committer | what one commit does: SQL first, then memory |
 | loaded | the SLOs that are counted, and what whatever comes changes |
+| housekeeping | what is let go of |
+| hearing | metrics of requests and the breakdown hear what was committed |
 | definitions | which SLOs are declared, by files and over the API |
 | accepting | uptime and age, in the face of clocks that are set |
 | board | what the web may read |

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-import structlog
-
 from slo_exporter.clock import SECOND_NS, Clock
 from slo_exporter.daemon.accepting import Accepting
 from slo_exporter.daemon.alerts import Alerts
 from slo_exporter.daemon.definitions import Definitions, Key
 from slo_exporter.daemon.gpu_records import not_ahead
+from slo_exporter.daemon.housekeeping import Housekeeping
 from slo_exporter.daemon.loaded import Effect, Loaded
 from slo_exporter.ingest.otlp.doubt_counts import Doubt, Doubts
 from slo_exporter.ingest.otlp.export import Export
@@ -35,8 +34,6 @@ from slo_exporter.store.correcting import Asked
 from slo_exporter.store.errors import UnavailableError, UnknownError
 from slo_exporter.store.store import Audit, Store
 from slo_exporter.store.transaction import Receipt, Transaction
-
-_log = structlog.get_logger(__name__)
 
 
 class Listener(Protocol):
@@ -109,7 +106,7 @@ class Committer:
         self.commit_seconds = 0.0
         self.last_commit_ns: int | None = None
         self._selector_keys: frozenset[str] = frozenset()
-        self._is_tidy = True
+        self._housekeeping = Housekeeping(store, self.lock, ages.retention_ns, self.counts)
         self._store = store
         self._clock = clock
         self._listener = listener
@@ -279,16 +276,7 @@ class Committer:
         if self.loaded is None:
             return None
         with self.lock:
-            ledger = self.loaded.ledger
-            rows = None if service is None else ledger.rows_of(service)
-            rows = rows if key is None else [ledger.row(*key)]
-            return ledger.snapshot(
-                now_ns,
-                rows,
-                accepting_since_ns=self.accepting.since_ns,
-                judged_s=self.loaded.slices.judged_s,
-                active=self.loaded.alerts.active,
-            )
+            return self.loaded.snapshot(now_ns, self.accepting.since_ns, key, service)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -338,23 +326,7 @@ class Committer:
         return loaded.judged(aged_ns, uptime, self._ages.lateness_ns)
 
     def _tidy(self, aged_ns: int) -> None:
-        """Let go of what is old, here and there; that it stays there is no reason to refuse exports."""
-        ledger = self._ready()[0].ledger
-        oldest_ns = aged_ns - self._ages.retention_ns
-        with self.lock:
-            ledger.timeline.fold(aged_ns)
-            ledger.forget(oldest_ns // SECOND_NS)
-            ledger.uptime.forget(oldest_ns)
-        try:
-            tidied = self._store.tidy(aged_ns, self._ages.retention_ns)
-        except UnavailableError as error:
-            if self._is_tidy:
-                _log.warning("not_tidied", error=str(error), hint="it is tried again every few seconds")
-            self._is_tidy = False
-        else:
-            self._is_tidy = True
-            self.counts["folded_rows"] += tidied.folded_rows
-            self.counts["pruned_rows"] += tidied.deleted_rows
+        self._housekeeping.tidy(self._ready()[0].ledger, aged_ns)
 
     def _write(self, transaction: Transaction, effect: Effect | None, now_ns: int) -> None:
         loaded, _ = self._ready()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from slo_exporter.daemon.definitions import Key
 from slo_exporter.sli.admission import Admitted
 from slo_exporter.sli.counting import Plan, merged
 from slo_exporter.sli.gpu_slicing import GpuSlicePlan
@@ -17,6 +18,7 @@ from slo_exporter.slo.alert_book import AlertBook
 from slo_exporter.slo.corrections import CorrectionMade
 from slo_exporter.slo.judging import SliceBook, SliceChange
 from slo_exporter.slo.ledger import Entry
+from slo_exporter.slo.snapshot import Snapshot
 from slo_exporter.slo.uptime import Uptime
 from slo_exporter.store.store import Declaration, Opened
 
@@ -80,3 +82,21 @@ class Loaded:
         """Make memory say what SQL says; nothing here can fail."""
         self.ledger.add(effect.entry)
         self.slices.apply(effect.slices)
+
+    def snapshot(
+        self, now_ns: int, accepting_since_ns: int | None, key: Key | None = None, service: str | None = None
+    ) -> Snapshot:
+        """
+        Copy what is counted of the SLO of *key*, of those of *service*, or of all.
+
+        Raises:
+            KeyError: if there is none of that name.
+        """
+        rows = None if service is None else self.ledger.rows_of(service)
+        return self.ledger.snapshot(
+            now_ns,
+            rows if key is None else [self.ledger.row(*key)],
+            accepting_since_ns=accepting_since_ns,
+            judged_s=self.slices.judged_s,
+            active=self.alerts.active,
+        )

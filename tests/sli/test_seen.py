@@ -60,6 +60,16 @@ class Oracle:
         self.held_tentative += sum(new)
         return new
 
+    def ends(self, seen: Seen, *, is_kept: bool) -> None:
+        """Keep what came, or take it back, here and there."""
+        if is_kept:
+            seen.keep()
+            self.kept += self.tentative
+            self.held += self.held_tentative
+        else:
+            seen.undo()
+        self.tentative, self.held_tentative = [], 0
+
 
 def _entries(random: Random, *, intervals: bool) -> list[tuple[int, tuple[int, int]]]:
     """Rows as `admit` takes them: those with one key do not overlap one another."""
@@ -85,13 +95,7 @@ def test_memory_agrees_with_a_plain_list(seed: int, intervals: bool) -> None:  #
             names, spans = [name for name, _ in entries], [span for _, span in entries]
             found = _admit(seen, names, [start for start, _ in spans], [end for _, end in spans])
             assert found == oracle.admit(entries)
-        if random.random() < 0.4:
-            seen.undo()
-        else:
-            seen.keep()
-            oracle.kept += oracle.tentative
-            oracle.held += oracle.held_tentative
-        oracle.tentative, oracle.held_tentative = [], 0
+        oracle.ends(seen, is_kept=random.random() >= 0.4)
         assert len(seen) == oracle.held
 
 
@@ -118,13 +122,7 @@ def test_a_crowded_memory_agrees_with_a_plain_list(seed: int, intervals: bool) -
         names, spans = [each for each, _ in entries], [span for _, span in entries]
         columns = _times([start for start, _ in spans]), _times([end for _, end in spans])
         assert seen.admit(_crowded(names), *columns).tolist() == oracle.admit(entries)
-        if random.random() < 0.3:
-            seen.undo()
-        else:
-            seen.keep()
-            oracle.kept += oracle.tentative
-            oracle.held += oracle.held_tentative
-        oracle.tentative, oracle.held_tentative = [], 0
+        oracle.ends(seen, is_kept=random.random() >= 0.3)
         assert len(seen) == oracle.held == np.count_nonzero(seen._young.keys)
 
 
